@@ -1,0 +1,1 @@
+"""Benchmarks against other inference engines, and the models they run on."""

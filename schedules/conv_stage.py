@@ -1,0 +1,144 @@
+"""The input of a convolution as its inner loop reads it: in place, or staged into a local copy.
+
+Staging pads and subsamples the rows that one task needs, so that the copy is still in cache when
+the task's multiply-adds read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.workload import ConvWorkload, Shape
+
+
+def lifted_input(w: ConvWorkload, g: ConvGeometry, data: Any, block: int) -> Any:
+    """View the input under the geometry's spatial dimensions."""
+    if block:
+        return emit.view(data, (w.batch, -(-w.in_channels // block), *g.spatial, block))
+    return emit.view(data, (w.batch, w.in_channels, *g.spatial))
+
+
+def lifted_operand(w: ConvWorkload, g: ConvGeometry, shape: Shape) -> Shape:
+    """An epilogue operand's logical shape under the geometry's output dimensions."""
+    n, c, *spatial = shape
+    if g.flat:
+        return (n, c, 1, prod(spatial))
+    return (n, c, *(1,) * (len(g.out) - len(spatial)), *spatial)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the inner loop loads from.
+
+    Attributes
+    ----------
+    buffer : Buffer
+        (n, channels, *spatial) in place, (channels, *spatial) of one task when staged; with a
+        last lane dimension when blocked.
+    shift : tuple of int
+        Padding still to be subtracted: always zero, kept to assert that padded input is staged.
+    staged : int
+        1 when `buffer` is a task's local copy.
+    """
+
+    buffer: Any
+    shift: Shape
+    staged: int
+
+    def load(
+        self, g: ConvGeometry, n: Any, group: Any, per_group: int, channel: Any, inner: Any,
+        rows: Any, column: Any, taps: Any, block: int, first: Any,
+    ) -> tirx.Expr:  # fmt: skip
+        """Element for input channel group * per_group + channel + inner at an output position."""
+        base = channel if self.staged else group * per_group + channel
+        at: tuple[Any, ...]
+        if g.flat:
+            # A flat task's own positions start at `first` in the tensor, at 0 in its copy.
+            at = (0, column if self.staged else first + column)
+        else:
+            origin = 0 if self.staged else first
+            position = (origin + rows[0], *rows[1:], column)
+            at = tuple(
+                p * s + tap * d
+                for p, s, tap, d in zip(position, g.stride, taps, g.dilation, strict=True)
+            )
+        lead: tuple[Any, ...] = () if self.staged else (n,)
+        if not block:
+            return self.buffer[(*lead, base + inner, *at)]
+        lane = base % block + inner
+        return self.buffer[(*lead, base // block, *at, lane)]
+
+
+def stage(
+    w: ConvWorkload, g: ConvGeometry, data: Any, block: int,
+    n: Any, group: Any, first: Any, count: int,
+) -> Source:  # fmt: skip
+    """Copy what output rows [first, first + count) of one group read, padded with zeros."""
+    per_group = w.in_channels // w.groups
+    lanes = block or 1
+    # A group may start inside a block: then the copy is of its own channels, lane by lane.
+    aligned = bool(block) and (w.groups == 1 or per_group % block == 0)
+    channels = -(-per_group // lanes)
+    if g.flat and not g.must_stage:
+        local = (1, count)
+    elif g.flat:
+        local = (count, *g.staged[1:])
+    else:
+        local = ((count - 1) * g.stride[0] + g.dilation[0] * (g.kernel[0] - 1) + 1, *g.staged[1:])
+    shape = (channels, *local) + ((block,) if block else ())
+    copy = emit.workspace(shape)
+
+    with emit.loop(channels) as c, emit.nest(local) as at:
+        if g.flat and not g.must_stage:
+            where: tuple[Any, ...] = (0, first + at[1])
+        else:
+            start = first if g.flat else first * g.stride[0]
+            position = (start + at[0], *at[1:])
+            where = tuple(
+                p * s - b for p, s, b in zip(position, g.subsample, g.before, strict=True)
+            )
+        inside = [
+            bound
+            for x, extent, b, total in zip(
+                where, g.spatial, g.before, _reach(g), strict=True
+            )
+            for bound in ((x >= 0,) if b else ()) + ((x < extent,) if total > extent + b else ())
+            if not isinstance(bound, bool)
+        ]
+
+        def value(lane: Any) -> tirx.Expr:
+            if not block:
+                return data[(n, group * per_group + c, *where)]
+            if aligned:
+                return data[(n, group * channels + c, *where, lane)]
+            channel = group * per_group + c * block + lane
+            return data[(n, channel // block, *where, channel % block)]
+
+        def element(lane: Any) -> None:
+            x = value(lane)
+            if inside:
+                x = tirx.if_then_else(tirx.all(*inside), x, tirx.const(0.0, "float32"))
+            T.buffer_store(copy, x, [c, *at] + ([lane] if block else []))
+
+        if block:
+            with T.vectorized(0, block) as lane:
+                element(lane)
+        else:
+            element(None)
+    if g.flat:
+        copy = emit.view(copy, (channels, 1, prod(local)) + ((block,) if block else ()))
+    return Source(copy, (0,) * len(local), 1)
+
+
+def _reach(g: ConvGeometry) -> Shape:
+    """Positions that staging walks over, per dimension, counted in input elements."""
+    if g.flat:
+        return tuple((n - 1) * s + 1 for n, s in zip(g.staged, g.subsample, strict=True))
+    return g.staged

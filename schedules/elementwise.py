@@ -1,0 +1,223 @@
+"""Chains of scalar operations over broadcast tensors, one pass over memory.
+
+Dimensions that every operand broadcasts alike are one dimension to the kernel, so a chain without
+broadcasting is a single loop over the flat tensor, and a bias over channels has two or three.
+The innermost dimension is cut in vectors. What a whole number of vectors leaves over is covered
+by a last vector that ends with the dimension and overlaps its neighbour: elements are computed
+twice rather than one by one.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.epilogue import SCALAR_OPS
+from tvm_ext.schedules.layout import operand_shape, stored_shape
+from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
+from tvm_ext.target import CpuTarget
+
+_UNROLL = (1, 2, 4, 8)
+# A parallel loop costs about 5 us to start and join, in which a core streams about this much.
+_PARALLEL_BYTES = 64 << 10
+_PARALLEL_FLOPS = 100_000
+_FORK_SECONDS = 5e-6
+# Operations whose result at the zeros of the missing lanes may not be finite.
+_NOT_FINITE_AT_ZERO = frozenset(
+    ("divide", "floor_divide", "mod", "floor_mod", "power", "rsqrt", "log", "acosh")
+)
+
+
+@register
+class Elementwise(Algorithm[ElementwiseWorkload]):
+    """Fused broadcast dimensions, vectorised along the innermost.
+
+    Parameters of the plan: `vectors` that one iteration computes; `tasks` that threads share, 1
+    for no parallel loop.
+    """
+
+    name: ClassVar[str] = "elementwise"
+    workload_type: ClassVar[type] = ElementwiseWorkload
+
+    def supports(self, workload: ElementwiseWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if prod(w.shape) == 0:
+            return refuse(f"shape {w.shape} has no elements")
+        if w.epilogue.results:
+            return refuse(f"epilogue.results is {w.epilogue.results}; an elementwise chain has 0")
+        for step in w.epilogue.steps:
+            if step.op not in SCALAR_OPS:
+                return refuse(f"scalar operation {step.op!r} is unknown")
+        for i, operand in enumerate(w.epilogue.operands):
+            fits = len(operand.shape) == len(w.shape) and all(
+                d in (1, n) for d, n in zip(operand.shape, w.shape, strict=True)
+            )
+            if not fits:
+                return refuse(f"operand {i} of shape {operand.shape} doesn't broadcast to {w.shape}")
+        return YES
+
+    def layouts(
+        self, workload: ElementwiseWorkload, target: CpuTarget
+    ) -> tuple[tuple[int, int], ...]:
+        w, v = workload, target.lanes
+        if not 2 <= len(w.shape) <= 5 or w.dtype != "float32":
+            return ((0, 0),)
+        # The lanes past the last channel have to stay finite.
+        risky = any(step.op in _NOT_FINITE_AT_ZERO for step in w.epilogue.steps)
+        if w.shape[1] % v and risky:
+            return ((0, 0),)
+        return ((0, 0), (v, v))
+
+    def space(self, workload: ElementwiseWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        tasks = sorted({1, *(k * target.cores for k in (1, 2, 4, 8))})
+        return {"vectors": _UNROLL, "tasks": tuple(tasks)}
+
+    def default(self, workload: ElementwiseWorkload, target: CpuTarget) -> dict[str, Any]:
+        w = workload
+        big = _bytes(w) > _PARALLEL_BYTES or w.flops > _PARALLEL_FLOPS
+        # A long chain fills the pipeline by itself; more copies of it would spill.
+        vectors = 4 if len(w.epilogue.steps) <= 4 and w.epilogue.flops <= 16 else 2
+        return {"vectors": vectors, "tasks": 4 * target.cores if big and target.cores > 1 else 1}
+
+    def cost(self, workload: ElementwiseWorkload, params: Params, target: CpuTarget) -> float:
+        w = workload
+        cores = min(params["tasks"], target.cores)
+        # Half the FMA rate is one operation an instruction; chains reach about half of that.
+        compute = w.flops / (0.25 * target.fma_peak)
+        fork = _FORK_SECONDS if cores > 1 else 0.0
+        # Memory is shared: two cores draw about half as much again as one.
+        memory = _bytes(w) / (target.memory_bandwidth * (1.5 if cores > 1 else 1.0))
+        return max(compute / cores, memory) + fork
+
+    def kernel(
+        self,
+        workload: ElementwiseWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target, layout[1]))
+
+
+def _bytes(w: ElementwiseWorkload) -> int:
+    """Bytes that move, each operand once."""
+    operands = sum(prod(o.shape) * np.dtype(o.dtype).itemsize for o in w.epilogue.operands)
+    return operands + prod(w.shape) * np.dtype(w.dtype).itemsize
+
+
+def fuse_dimensions(out: Shape, operands: list[Shape]) -> tuple[Shape, list[Shape]]:
+    """Merge neighbouring dimensions that every operand either has or broadcasts.
+
+    Returns
+    -------
+    (tuple of int, list of tuple of int)
+        The output's fused extents, at least one, and for each operand its own: the same or 1.
+    """
+    extents: list[int] = []
+    kept: list[tuple[bool, ...]] = []
+    for i, extent in enumerate(out):
+        if extent == 1:
+            continue
+        has = tuple(shape[i] != 1 for shape in operands)
+        if kept and kept[-1] == has:
+            extents[-1] *= extent
+        else:
+            extents.append(extent)
+            kept.append(has)
+    if not extents:
+        return (1,), [(1,)] * len(operands)
+    views = [
+        tuple(n if has[j] else 1 for n, has in zip(extents, kept, strict=True))
+        for j in range(len(operands))
+    ]
+    return tuple(extents), views
+
+
+def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int) -> None:
+    """Declare the arguments, cut the fused dimensions in tasks, emit the loops of one."""
+    operands = emit.declare_operands(w.epilogue, block)
+    out = emit.argument("out", stored_shape(w.shape, block), w.dtype)
+    shapes = []
+    for operand in w.epilogue.operands:
+        stored = operand_shape(operand.shape, block)
+        # A blocked operand of one channel has no lane dimension of its own.
+        shapes.append((*stored, 1) if block and operand.shape[1] == 1 else stored)
+    extents, views = fuse_dimensions(stored_shape(w.shape, block), shapes)
+    out = emit.view(out, extents, w.dtype)
+    operands = [
+        emit.view(x, shape, operand.dtype)
+        for x, shape, operand in zip(operands, views, w.epilogue.operands, strict=True)
+    ]
+    dtypes = [w.dtype, *(o.dtype for o in w.epilogue.operands)]
+    width = max(1, 4 * target.lanes // max(np.dtype(dtype).itemsize for dtype in dtypes))
+
+    def store(index: list[Any]) -> None:
+        def load(j: int) -> tirx.Expr:
+            at = [i if n != 1 else 0 for i, n in zip(index, views[j], strict=True)]
+            return operands[j][tuple(at)]
+
+        T.buffer_store(out, w.epilogue.evaluate([], load), index)
+
+    grain = (*(1,) * (len(extents) - 1), width * params["vectors"])
+    cuts = _cut(extents, grain, params["tasks"])
+    with emit.parallel_tasks(*(count for count, _ in cuts)) as task:
+        starts = [
+            tirx.min(t * size, n - size) if count * size > n else t * size
+            for t, (count, size), n in zip(task, cuts, extents, strict=True)
+        ]
+        _emit_task(starts, [size for _, size in cuts], width, params["vectors"], store)
+
+
+def _cut(extents: Shape, grain: Shape, tasks: int) -> list[tuple[int, int]]:
+    """For each dimension how many tasks share it and how much of it each has, outermost first.
+
+    The last task of a dimension that doesn't divide starts earlier and overlaps the one before.
+    """
+    cuts = []
+    for extent, unit in zip(extents, grain, strict=True):
+        size = -(-extent // tasks)
+        size = min(extent, -(-size // unit) * unit)
+        count = -(-extent // size)
+        cuts.append((count, size))
+        tasks = -(-tasks // count)
+    return cuts
+
+
+def _emit_task(
+    starts: list[Any], sizes: list[int], width: int, vectors: int, store: Any
+) -> None:
+    """Loops over a box of the fused dimensions; `store(index)` writes one element."""
+    *outer_sizes, row = sizes
+    # A row shorter than a vector takes the widest one that fits.
+    width = min(width, 1 << (row.bit_length() - 1))
+    unroll = min(vectors, row // width)
+    body, rest = divmod(row, unroll * width)
+    rows = outer_sizes[-1] if outer_sizes else 1
+    together = min(rows, max(1, vectors * width // row))
+
+    def vector(index: list[Any], offset: Any) -> None:
+        with emit.loop(width, "vectorized") as lane:
+            store([*index, starts[-1] + offset + lane])
+
+    def columns(index: list[Any]) -> None:
+        with emit.loop(body) as i, emit.loop(unroll, "unroll") as u:
+            vector(index, (i * unroll + u) * width)
+        for u in range(-(-rest // width)):
+            vector(index, min(row - rest + u * width, row - width))
+
+    with emit.nest(outer_sizes[:-1]) as at:
+        index = [start + i for start, i in zip(starts, at, strict=False)]
+        if not outer_sizes:
+            columns([])
+            return
+        with emit.loop(rows // together) as r, emit.loop(together, "unroll") as u:
+            columns([*index, starts[-2] + r * together + u])
+        if rows % together:
+            with emit.loop(rows % together) as u:
+                columns([*index, starts[-2] + rows - rows % together + u])

@@ -1,0 +1,222 @@
+"""Building blocks of hand-written kernels: register tiles, loops, tensors with a blocked layout.
+
+Kernels are TensorIR built with TVM's `IRBuilder`. That is the place of both TE compute and
+schedule here, because tiles of two widths, staged inputs and overlapped panels can't be written as
+one TE expression.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules.epilogue import Epilogue
+from tvm_ext.schedules.layout import operand_shape
+
+Index = Any  # an int or an integer expression
+
+
+def build(body: Callable[[], None]) -> tirx.PrimFunc:
+    """Run `body` inside a function scope and return the finished PrimFunc."""
+    with IRBuilder() as builder:
+        with T.prim_func(s_tir=True):
+            T.func_name("main")
+            T.func_attr({"tirx.noalias": True, "global_symbol": "main"})
+            body()
+    return builder.get()
+
+
+def argument(name: str, shape: Sequence[int], dtype: str = "float32") -> Any:
+    """Declare the next tensor argument."""
+    return T.arg(name, T.buffer(tuple(shape), dtype))
+
+
+def workspace(shape: Sequence[int], dtype: str = "float32") -> Any:
+    """Scratch memory of the enclosing scope, from TVM's pool of the current thread."""
+    return T.alloc_buffer(tuple(shape), dtype, scope="global")
+
+
+@contextlib.contextmanager
+def loop(extent: int, kind: str = "serial") -> Iterator[Index]:
+    """A loop over [0, extent); one trip makes no loop."""
+    if isinstance(extent, int) and extent == 1:
+        yield 0
+        return
+    with getattr(T, kind)(0, extent) as i:
+        yield i
+
+
+@contextlib.contextmanager
+def parallel_tasks(*extents: int) -> Iterator[tuple[Index, ...]]:
+    """One parallel loop over the product of `extents`; yields an index for each, first outermost."""
+    total = 1
+    for extent in extents:
+        total *= extent
+    with loop(total, "parallel") as task:
+        indices: list[Index] = []
+        rest = task
+        for extent in reversed(extents):
+            indices.append(0 if extent == 1 else (rest % extent if extent != total else rest))
+            rest = rest // extent if extent != 1 else rest
+        yield tuple(reversed(indices))
+
+
+class RegisterTile:
+    """rows x columns vector accumulators that LLVM keeps in registers.
+
+    Every index is a constant once the loops are unrolled, which is what lets it promote the array.
+    Rows go with the broadcast side, columns with the vector side.
+    """
+
+    def __init__(self, rows: int, columns: int, lanes: int) -> None:
+        self.rows, self.columns, self.lanes = rows, columns, lanes
+        self._buffer = T.alloc_buffer((rows * columns * lanes,), "float32", scope="local")
+
+    def _at(self, row: Index, column: Index, lane: Index) -> Index:
+        return (row * self.columns + column) * self.lanes + lane
+
+    def each(self, body: Callable[[Index, Index, Index], None]) -> None:
+        """Call `body(row, column, lane)` inside unrolled, vectorised loops."""
+        with loop(self.rows, "unroll") as row, loop(self.columns, "unroll") as column:
+            with T.vectorized(0, self.lanes) as lane:
+                body(row, column, lane)
+
+    def get(self, row: Index, column: Index, lane: Index) -> tirx.Expr:
+        return self._buffer[self._at(row, column, lane)]
+
+    def fill(self, value: Callable[[Index, Index, Index], tirx.Expr]) -> None:
+        """Set every element."""
+
+        def body(row: Index, column: Index, lane: Index) -> None:
+            T.buffer_store(self._buffer, value(row, column, lane), [self._at(row, column, lane)])
+
+        self.each(body)
+
+    def zero(self) -> None:
+        self.fill(lambda row, column, lane: tirx.const(0.0, "float32"))
+
+    def multiply_add(
+        self,
+        left: Callable[[Index], tirx.Expr],
+        right: Callable[[Index, Index], tirx.Expr],
+    ) -> None:
+        """Add left(row) * right(column, lane): one FMA for each vector."""
+        self.fill(lambda row, column, lane: self.get(row, column, lane) + left(row) * right(column, lane))
+
+
+def split_extent(extent: int, width: int) -> list[tuple[int, int]]:
+    """Cut `extent` into the fewest tiles of at most `width`, all of nearly the same size.
+
+    Returns
+    -------
+    list of (count, size)
+        At most two entries, their sizes one apart; count * size adds up to `extent`.
+    """
+    tiles = -(-extent // width)
+    size, rest = divmod(extent, tiles)
+    parts = [(rest, size + 1), (tiles - rest, size)]
+    return [(count, n) for count, n in parts if count]
+
+
+def declare_operands(epilogue: Epilogue, block: int) -> list[Any]:
+    """Declare one argument for each operand of the epilogue, in the output's layout."""
+    return [
+        argument(f"x{i}", operand_shape(operand.shape, block), operand.dtype)
+        for i, operand in enumerate(epilogue.operands)
+    ]
+
+
+def apply_epilogue(
+    epilogue: Epilogue,
+    operands: Sequence[Any],
+    block: int,
+    index: Sequence[Index],
+    results: Sequence[tirx.Expr],
+) -> tirx.Expr:
+    """The epilogue's expression at `index`, which is in the stored (blocked or plain) output."""
+
+    def load(j: int) -> tirx.Expr:
+        shape = epilogue.operands[j].shape
+        if block == 0:
+            return operands[j][tuple(i if d != 1 else 0 for i, d in zip(index, shape, strict=True))]
+        *outer, lane = index
+        at = [i if d != 1 else 0 for i, d in zip(outer, shape, strict=True)]
+        return operands[j][tuple(at if shape[1] == 1 else [*at, lane])]
+
+    return epilogue.evaluate(results, load)
+
+
+def view(buffer: Any, shape: Sequence[int], dtype: str = "float32") -> Any:
+    """The same memory as `buffer` under another shape."""
+    return T.decl_buffer(tuple(shape), dtype, data=tirx.buffer_data(buffer))
+
+
+@contextlib.contextmanager
+def nest(extents: Sequence[int], kind: str = "serial") -> Iterator[tuple[Index, ...]]:
+    """Nested loops, first extent outermost; yields their indices."""
+    with contextlib.ExitStack() as stack:
+        yield tuple(stack.enter_context(loop(extent, kind)) for extent in extents)
+
+
+def rowwise_epilogue(
+    epilogue: Epilogue, operands: Sequence[Any], out_shape: Sequence[int]
+) -> Callable[[Index, Index, tirx.Expr], tirx.Expr]:
+    """The epilogue of a kernel that sees its output as rows x the last dimension.
+
+    Returns a function of (row, column, result). Operands are broadcast against `out_shape`; one
+    that is constant over all rows, or has every row, costs no index arithmetic.
+    """
+    leading, last = tuple(out_shape[:-1]), out_shape[-1]
+    rows = 1
+    for extent in leading:
+        rows *= extent
+
+    def loader(shape: tuple[int, ...], buffer: Any, dtype: str) -> Callable[..., tirx.Expr]:
+        lead = (1,) * (len(leading) + 1 - len(shape)) + tuple(shape[:-1])
+        width = shape[-1] if shape else 1
+        given = 1
+        for extent in lead:
+            given *= extent
+        flat = view(buffer, (given, width), dtype)
+
+        def load(row: Index, column: Index) -> tirx.Expr:
+            at: Index = 0
+            if given == rows:
+                at = row
+            elif given > 1:
+                below = rows
+                for extent, own in zip(leading, lead, strict=True):
+                    below //= extent
+                    at = at * own + (row // below % extent if own > 1 else 0)
+            return flat[at, column if width == last and width > 1 else 0]
+
+        return load
+
+    loads = [
+        loader(o.shape, x, o.dtype) for o, x in zip(epilogue.operands, operands, strict=True)
+    ]
+    return lambda row, column, result: epilogue.evaluate([result], lambda j: loads[j](row, column))
+
+
+def largest_divisor(n: int, limit: int) -> int:
+    """The largest divisor of n that isn't above `limit`: by how much a loop can be unrolled."""
+    return max(d for d in range(1, limit + 1) if n % d == 0)
+
+
+def prefetch(buffer: Any, index: Sequence[Index], level: int) -> None:
+    """Ask for the cache line of an element ahead of its use; `level` is 1 or 2, the cache's."""
+    T.evaluate(
+        tirx.call_llvm_intrin(
+            "void",
+            "llvm.prefetch",
+            tirx.address_of(buffer[tuple(index)]),
+            tirx.const(0, "int32"),
+            tirx.const(4 - level, "int32"),
+            tirx.const(1, "int32"),
+        )
+    )

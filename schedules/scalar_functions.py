@@ -1,0 +1,214 @@
+"""Scalar functions beyond those of `scalar_math`: logarithm, power, rounding, activations.
+
+The same rules hold: float32 forms that LLVM vectorises where one is worth it, numpy's answers at
+NaN, infinity and -0.0. What stays one libm call for each lane says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tvm import tirx
+
+from tvm_ext.schedules import scalar_math as sm
+
+_SQRT_HALF_BITS = 0x3F3504F3
+_MIN_NORMAL = 1.17549435e-38
+# Cephes logf: (log(1 + f) - f + f^2/2) / f^3 for sqrt(1/2) - 1 <= f < sqrt(2) - 1.
+_LOG_POLY = (
+    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+)  # fmt: skip
+_LN2_HIGH = 0.693359375
+_LN2_LOW = -2.12194440e-4
+# Above this exponent a chain of multiplications loses more than powf's call costs.
+_MAX_CHAIN = 8
+
+
+def _const(value: float, like: tirx.Expr) -> tirx.Expr:
+    return tirx.const(value, sm.dtype_of(like))
+
+
+def _is_float(x: tirx.Expr) -> bool:
+    return sm.dtype_of(x).startswith(("float", "bfloat"))
+
+
+def _polynomial(coefficients: Sequence[float], x: tirx.Expr) -> tirx.Expr:
+    """Horner's rule, highest power first."""
+    total = _const(coefficients[0], x)
+    for c in coefficients[1:]:
+        total = total * x + _const(c, x)
+    return total
+
+
+def in_float32(function: Callable[..., tirx.Expr]) -> Callable[..., tirx.Expr]:
+    """`function` computed in float32 where its arguments are of half precision."""
+
+    def wrapped(*args: tirx.Expr) -> tirx.Expr:
+        dtype = sm.dtype_of(args[0])
+        if dtype not in ("float16", "bfloat16"):
+            return function(*args)
+        return function(*(x.astype("float32") for x in args)).astype(dtype)
+
+    return wrapped
+
+
+def log(x: tirx.Expr) -> tirx.Expr:
+    """Natural logarithm (Cephes logf, 2 ulp); -inf at zero, NaN below it, subnormals exact."""
+    if sm.dtype_of(x) != "float32":
+        return tirx.log(x)
+    tiny = x < _const(_MIN_NORMAL, x)
+    normal = tirx.Select(tiny, x * _const(2.0**23, x), x)
+    bits = tirx.reinterpret("int32", normal)
+    exponent = (bits - tirx.const(_SQRT_HALF_BITS, "int32")) >> 23
+    f = tirx.reinterpret("float32", bits - (exponent << 23)) - _const(1.0, x)
+    n = exponent.astype("float32") - tirx.Select(tiny, _const(23.0, x), _const(0.0, x))
+    square = f * f
+    y = f * square * _polynomial(_LOG_POLY, f) + n * _const(_LN2_LOW, x)
+    y = f + (y - _const(0.5, x) * square) + n * _const(_LN2_HIGH, x)
+    y = tirx.Select(x < _const(float("inf"), x), y, x)  # infinity and NaN are their own logarithm
+    y = tirx.Select(x < _const(0.0, x), _const(float("nan"), x), y)
+    return tirx.Select(tirx.EQ(x, _const(0.0, x)), _const(float("-inf"), x), y)
+
+
+def softplus(x: tirx.Expr) -> tirx.Expr:
+    """log(1 + e**x), by the odd series of 2 atanh(t / (2 + t)) at t = e**-|x| <= 1."""
+    t = sm.exp(-tirx.abs(x))
+    s = t / (_const(2.0, x) + t)
+    log1p = _const(2.0, x) * s * _polynomial([1.0 / k for k in range(15, 0, -2)], s * s)
+    return sm.relu(x) + log1p
+
+
+def expm1(x: tirx.Expr) -> tirx.Expr:
+    """e**x - 1, by its Taylor polynomial where the subtraction would cancel."""
+    factorials = (1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0)
+    small = tirx.abs(x) < _const(0.35, x)
+    return tirx.Select(small, x * _polynomial(factorials, x), sm.exp(x) - _const(1.0, x))
+
+
+def elu(x: tirx.Expr, alpha: float) -> tirx.Expr:
+    """x where positive, alpha (e**x - 1) where negative."""
+    return tirx.Select(x < _const(0.0, x), _const(alpha, x) * expm1(x), x)
+
+
+def celu(x: tirx.Expr, alpha: float) -> tirx.Expr:
+    """x where positive, alpha (e**(x / alpha) - 1) where negative."""
+    inner = expm1(x / _const(alpha, x))
+    return tirx.Select(x < _const(0.0, x), _const(alpha, x) * inner, x)
+
+
+def mish(x: tirx.Expr) -> tirx.Expr:
+    """x tanh(log(1 + e**x)) = x n / (n + 2) with n = e**x (e**x + 2)."""
+    e = sm.exp(sm.clip(x, float("-inf"), 20.0))  # past 20 the quotient is 1 in float32
+    n = e * (e + _const(2.0, x))
+    return x * (n / (n + _const(2.0, x)))
+
+
+def hard_sigmoid(x: tirx.Expr, slope: float, offset: float) -> tirx.Expr:
+    """slope x + offset limited to [0, 1]."""
+    return sm.clip(_const(slope, x) * x + _const(offset, x), 0.0, 1.0)
+
+
+def sign(x: tirx.Expr) -> tirx.Expr:
+    """-1, 0 or 1; NaN stays."""
+    one, zero = _const(1, x), _const(0, x)
+    if sm.dtype_of(x).startswith("uint"):
+        return tirx.Select(x > zero, one, zero)
+    at_zero = tirx.Select(tirx.EQ(x, zero), zero, x) if _is_float(x) else zero
+    return tirx.Select(x > zero, one, tirx.Select(x < zero, _const(-1, x), at_zero))
+
+
+def asinh(x: tirx.Expr) -> tirx.Expr:
+    """Inverse hyperbolic sine, odd by construction: the logarithm of |x| never cancels."""
+    a = tirx.abs(x)
+    y = log(a + tirx.sqrt(a * a + _const(1.0, x)))
+    y = tirx.Select(a > _const(1e18, x), log(a) + _const(0.6931471805599453, x), y)
+    y = tirx.Select(a < _const(0.05, x), a - a * a * a * _const(1.0 / 6.0, x), y)
+    return tirx.Select(x < _const(0.0, x), -y, y)
+
+
+def sinh(x: tirx.Expr) -> tirx.Expr:
+    """(e**x - e**-x) / 2, from expm1, so that it keeps its accuracy at zero."""
+    half = _const(0.5, x)
+    e = expm1(tirx.abs(x))
+    y = half * (e + e / (e + _const(1.0, x)))
+    y = tirx.Select(e < _const(float("inf"), x), y, e)
+    return tirx.Select(x < _const(0.0, x), -y, tirx.Select(tirx.isnan(x), x, y))
+
+
+def cosh(x: tirx.Expr) -> tirx.Expr:
+    """(e**x + e**-x) / 2."""
+    return _const(0.5, x) * (sm.exp(x) + sm.exp(-x))
+
+
+def not_equal(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """Whether two values differ; true if either is NaN, where `tirx.NE` compares as ordered."""
+    return tirx.Not(tirx.EQ(a, b))
+
+
+def is_infinite(x: tirx.Expr) -> tirx.Expr:
+    return tirx.EQ(tirx.abs(x), _const(float("inf"), x))
+
+
+def is_finite(x: tirx.Expr) -> tirx.Expr:
+    return tirx.abs(x) < _const(float("inf"), x)
+
+
+def truncated_mod(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """C's remainder, with the sign of `a` (ONNX Mod with fmod=1); fmodf for floats."""
+    if not _is_float(a):
+        return tirx.truncmod(a, b)
+    return in_float32(lambda x, y: tirx.call_pure_extern(
+        sm.dtype_of(x), "fmodf" if sm.dtype_of(x) == "float32" else "fmod", x, y
+    ))(a, b)  # fmt: skip
+
+
+def floored_mod(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """Python's remainder, with the sign of `b` (numpy.mod)."""
+    if not _is_float(a):
+        return tirx.floormod(a, b)
+    zero = _const(0.0, a)
+    rest = truncated_mod(a, b)
+    wrong_sign = tirx.any(
+        tirx.all(rest < zero, b > zero),
+        tirx.all(rest > zero, b < zero),
+    )
+    return tirx.Select(wrong_sign, rest + b, rest)
+
+
+def floored_divide(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """Quotient rounded down."""
+    return tirx.floor(a / b) if _is_float(a) else tirx.floordiv(a, b)
+
+
+def power(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """a**b; small whole and half constant exponents by multiplication and root, else libm's pow."""
+    exponent = float(b.value) if isinstance(b, tirx.FloatImm | tirx.IntImm) else None
+    if not _is_float(a):
+        if exponent is not None and 0 <= exponent <= _MAX_CHAIN:
+            return _chain(a, int(exponent))
+        return tirx.pow(a.astype("float64"), b.astype("float64")).astype(sm.dtype_of(a))
+    one = _const(1.0, a)
+    if exponent in (0.5, -0.5):
+        # pow(-0.0, 0.5) is +0.0 and pow(-inf, 0.5) is inf, where the root gives -0.0 and NaN.
+        root = tirx.Select(tirx.EQ(a, _const(0.0, a)), _const(0.0, a), tirx.sqrt(a))
+        root = tirx.Select(
+            tirx.EQ(a, _const(float("-inf"), a)), _const(float("inf"), a), root
+        )
+        return root if exponent > 0 else one / root
+    if exponent is not None and exponent == int(exponent) and abs(exponent) <= _MAX_CHAIN:
+        y = _chain(a, abs(int(exponent)))
+        return y if exponent >= 0 else one / y
+    return in_float32(tirx.pow)(a, b)
+
+
+def _chain(x: tirx.Expr, exponent: int) -> tirx.Expr:
+    """x**exponent by squaring."""
+    result = None
+    square = x
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else result * square
+        exponent >>= 1
+        square = square * square if exponent else square
+    return _const(1, x) if result is None else result

@@ -1,0 +1,162 @@
+"""Scalar functions that LLVM can vectorise, exact at NaN, infinity and -0.0.
+
+`tirx.exp` and the like become one libm call for every lane. These are polynomials in float32
+arithmetic, with at most 2 ulp of error (exp) or 3e-7 absolute (tanh, sigmoid, erf). Comparisons
+are written so that a NaN argument comes out as NaN, where `tirx.max` would drop it.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+_LOG2E = 1.44269504088896341
+_LN2_HIGH = 0.693359375
+_LN2_LOW = -2.12194440e-4
+_EXP_UNDERFLOW = -87.33654
+_EXP_OVERFLOW = 88.72283
+# Cephes' minimax coefficients for exp(r) - 1 - r over |r| <= ln(2)/2, highest power first.
+_EXP_POLY = (
+    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+    4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
+)  # fmt: skip
+# Abramowitz and Stegun 7.1.26 is too coarse; this is erfc(x) = t exp(-x^2 + P(t)),
+# t = 1 / (1 + x/2): Numerical Recipes' Chebyshev fit, relative error below 1.2e-7.
+_ERFC_POLY = (
+    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+    -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223,
+)  # fmt: skip
+
+
+def dtype_of(x: tirx.Expr) -> str:
+    """The scalar type of an expression, as numpy names it."""
+    return str(x.ty.dtype)
+
+
+def _c(value: float, like: tirx.Expr) -> tirx.Expr:
+    return tirx.const(value, dtype_of(like))
+
+
+def _is_f32(x: tirx.Expr) -> bool:
+    return dtype_of(x) == "float32"
+
+
+def maximum(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """The larger of two; NaN if either is NaN (numpy.maximum)."""
+    if not dtype_of(a).startswith("float"):
+        return tirx.max(a, b)
+    # a > b is false for NaN in either: then b unless a is the NaN.
+    return tirx.Select(tirx.any(a > b, tirx.isnan(a)), a, b)
+
+
+def minimum(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """The smaller of two; NaN if either is NaN (numpy.minimum)."""
+    if not dtype_of(a).startswith("float"):
+        return tirx.min(a, b)
+    return tirx.Select(tirx.any(a < b, tirx.isnan(a)), a, b)
+
+
+def relu(x: tirx.Expr) -> tirx.Expr:
+    """max(x, 0), one instruction on every target; NaN and -0.0 pass."""
+    return tirx.Select(x < _c(0, x), _c(0, x), x)
+
+
+def clip(x: tirx.Expr, low: float, high: float) -> tirx.Expr:
+    """x limited to [low, high]; NaN passes."""
+    if not dtype_of(x).startswith("float"):
+        info = (int(max(low, -(2**31))), int(min(high, 2**31 - 1)))
+        return tirx.max(tirx.min(x, _c(info[1], x)), _c(info[0], x))
+    if low != float("-inf"):
+        x = tirx.Select(x < _c(low, x), _c(low, x), x)
+    if high != float("inf"):
+        x = tirx.Select(x > _c(high, x), _c(high, x), x)
+    return x
+
+
+def leaky_relu(x: tirx.Expr, slope: tirx.Expr) -> tirx.Expr:
+    """x where positive, slope * x where negative."""
+    return tirx.Select(x < _c(0, x), x * slope, x)
+
+
+def divide(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """True division for floats, truncation for integers (as ONNX Div)."""
+    if dtype_of(a).startswith("float"):
+        return a / b
+    return tirx.truncdiv(a, b)
+
+
+def exp(x: tirx.Expr) -> tirx.Expr:
+    """e**x by reduction to [-ln2/2, ln2/2] and a polynomial of degree 7 (Cephes expf)."""
+    if not _is_f32(x):
+        return tirx.exp(x)
+    # The clamp keeps the exponent field legal; the two selects at the end give 0 and infinity.
+    safe = clip(x, _EXP_UNDERFLOW, _EXP_OVERFLOW)
+    n = tirx.floor(safe * _c(_LOG2E, x) + _c(0.5, x))
+    r = safe - n * _c(_LN2_HIGH, x) - n * _c(_LN2_LOW, x)
+    p = _horner(_EXP_POLY, r)
+    y = p * (r * r) + r + _c(1.0, x)
+    # 2**128 is not a float32, so the power is applied in two halves.
+    exponent = n.astype("int32")
+    half = exponent >> 1
+    scale = [
+        tirx.reinterpret("float32", (e + tirx.const(127, "int32")) << 23)
+        for e in (half, exponent - half)
+    ]
+    y = y * scale[0] * scale[1]
+    y = tirx.Select(x < _c(_EXP_UNDERFLOW, x), _c(0.0, x), y)
+    return tirx.Select(x > _c(_EXP_OVERFLOW, x), _c(float("inf"), x), y)
+
+
+def sigmoid(x: tirx.Expr) -> tirx.Expr:
+    """1 / (1 + e**-x); saturates exactly at 0 and 1."""
+    if not _is_f32(x):
+        return tirx.sigmoid(x)
+    one = _c(1.0, x)
+    return one / (one + exp(-x))
+
+
+def tanh(x: tirx.Expr) -> tirx.Expr:
+    """2 sigmoid(2x) - 1 away from zero, an odd Taylor polynomial near it, where that cancels."""
+    if not _is_f32(x):
+        return tirx.tanh(x)
+    square = x * x
+    small = x + x * square * _horner(
+        (-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3), square
+    )
+    two = _c(2.0, x)
+    large = _c(1.0, x) - two / (exp(two * x) + _c(1.0, x))
+    return tirx.Select(square < _c(0.09, x), small, large)
+
+
+def erf(x: tirx.Expr) -> tirx.Expr:
+    """Error function: a Chebyshev fit of erfc away from zero, the Taylor series near it."""
+    if not _is_f32(x):
+        return tirx.erf(x)
+    magnitude = tirx.abs(x)
+    square = x * x
+    t = _c(1.0, x) / (_c(1.0, x) + _c(0.5, x) * magnitude)
+    tail = t * exp(_horner(_ERFC_POLY, t) - square)
+    large = tirx.Select(x < _c(0, x), tail - _c(1.0, x), _c(1.0, x) - tail)
+    series = (1.0 / 1320, -1.0 / 216, 1.0 / 42, -0.1, 1.0 / 3, -1.0)
+    small = x * _horner([-1.1283791671 * c for c in series], square)
+    return tirx.Select(square < _c(0.25, x), small, large)
+
+
+def gelu(x: tirx.Expr) -> tirx.Expr:
+    """x/2 (1 + erf(x / sqrt 2))."""
+    half = _c(0.5, x) * x
+    return half + half * erf(x * _c(0.70710678118654752, x))
+
+
+def gelu_tanh(x: tirx.Expr) -> tirx.Expr:
+    """The tanh form of GELU."""
+    inner = _c(0.7978845608028654, x) * (x + _c(0.044715, x) * x * x * x)
+    half = _c(0.5, x) * x
+    return half + half * tanh(inner)
+
+
+def _horner(coefficients: object, x: tirx.Expr) -> tirx.Expr:
+    """The polynomial in x, highest power first."""
+    total = None
+    for c in coefficients:  # type: ignore[attr-defined]
+        total = _c(c, x) if total is None else total * x + _c(c, x)
+    return total

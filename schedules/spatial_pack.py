@@ -1,0 +1,277 @@
+"""Direct convolution on channel-blocked data, with the output tile held in registers.
+
+Spatial pack (Zheng and Chen, "Optimizing CNN Model Inference on CPUs", 2018): each vector holds
+`lanes` output channels of one position; a tile of positions x channel blocks accumulates over all
+input channels and taps, then the epilogue runs on the registers and every result is written once.
+
+Works for 1, 2 and 3 spatial dimensions, any kernel, stride, padding, dilation, batch, and groups
+whose output channels fill whole vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import conv_stage, emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
+from tvm_ext.schedules.workload import ConvWorkload
+from tvm_ext.target import CpuTarget
+
+# Share of the L2 cache that a chunk of input may take; the rest is for weights and output.
+_L2_SHARE = 0.5
+
+
+@register
+class SpatialPack(Algorithm[ConvWorkload]):
+    """Blocked (or plain) input, blocked output, weights packed in panels of output channels.
+
+    Parameters of the plan: `tile` positions and `blocks` channel vectors in registers; `chunk`
+    rows (or positions, when the kernel is 1x1) whose input stays in cache while all weights pass;
+    `pieces` parts of the output channels that threads share; `stage` copies the chunk's input.
+    """
+
+    name: ClassVar[str] = "spatial_pack"
+    workload_type: ClassVar[type] = ConvWorkload
+
+    def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if w.dtype != "float32":
+            return refuse(f"dtype {w.dtype}; only float32")
+        if w.groups > 1 and (w.out_channels // w.groups) % target.lanes:
+            per_group = w.out_channels // w.groups
+            return refuse(f"{per_group} output channels a group don't fill {target.lanes} lanes")
+        return YES
+
+    def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
+        return ((target.lanes, target.lanes), (0, target.lanes))
+
+    def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        g = ConvGeometry.of(workload)
+        tiles = legal_tiles(g.out[-1], _group_blocks(workload, target), target)
+        extent = _chunk_extent(g)
+        return {
+            "tile": tuple(sorted({t.rows for t in tiles})),
+            "blocks": tuple(sorted({t.columns for t in tiles})),
+            "chunk": tuple(range(1, extent + 1)),
+            "pieces": tuple(range(1, _group_blocks(workload, target) + 1)),
+            "stage": (True,) if g.must_stage else (False, True),
+        }
+
+    def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
+        w, g = workload, ConvGeometry.of(workload)
+        blocks = _group_blocks(w, target)
+        tile = best_tile(g.out[-1], blocks, target)
+        extent = _chunk_extent(g)
+        budget = _L2_SHARE * target.l2 / 4
+        if g.flat and not g.must_stage:
+            fit = max(1, int(budget / w.in_channels) // tile.rows) * tile.rows
+        else:
+            fit = max(1, int(budget / (w.in_channels * prod(g.staged[1:]))))
+            if not g.flat:
+                fit = max(1, fit // g.stride[0] - (g.kernel[0] - 1))
+        chunks = -(-extent // min(fit, extent))
+        # Threads share chunks of positions first: a chunk's weights are then read once by each.
+        others = w.batch * w.groups
+        while chunks * others % target.cores and chunks < extent and extent >= 4 * target.cores:
+            chunks += 1
+        chunk = -(-extent // chunks)
+        if g.flat and not g.must_stage and chunk > tile.rows:
+            chunk = -(-chunk // tile.rows) * tile.rows
+        tasks = -(-extent // chunk) * others
+        pieces = 1
+        if tasks < 2 * target.cores:
+            panels = -(-blocks // tile.columns)
+            pieces = min(panels, -(-2 * target.cores // tasks)) if tasks % target.cores else 1
+        return {
+            "tile": tile.rows, "blocks": tile.columns, "chunk": min(chunk, extent),
+            "pieces": pieces, "stage": g.must_stage,
+        }  # fmt: skip
+
+    def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
+        w, g = workload, ConvGeometry.of(workload)
+        blocks = _group_blocks(w, target)
+        padded = blocks * target.lanes * w.groups / w.out_channels
+        share = efficiency(Tile(params["tile"], params["blocks"]), g.out[-1], blocks, target)
+        compute = 2 * w.macs * padded / (share * target.fma_peak * target.cores)
+        chunks = -(-_chunk_extent(g) // params["chunk"])
+        # Weights come from memory once, and from the next cache level again for each chunk.
+        traffic = w.bytes + 0.25 * w.weight_bytes * (chunks * w.batch - 1)
+        if params["stage"]:
+            traffic += 4 * w.batch * w.in_channels * prod(g.staged)
+        return compute + 0.5 * traffic / target.memory_bandwidth
+
+    def pack(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        w, v, width = workload, target.lanes, params["blocks"]
+        kernel = ConvGeometry.of(w).kernel
+        blocks, per_group = _group_blocks(w, target), w.in_channels // w.groups
+        step = _step(w, target)
+        data = weights[0].reshape(w.groups, w.out_channels // w.groups, per_group, *kernel)
+        missing = blocks * v - data.shape[1]
+        if missing:
+            data = np.pad(data, [(0, 0), (0, missing)] + [(0, 0)] * (data.ndim - 2))
+        data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
+        starts = [_panel_start(p, width, blocks) for p in range(-(-blocks // width))]
+        panels = np.stack([data[:, s : s + width] for s in starts], axis=1)
+        # (group, panel, block, lane, outer, step, *kernel) -> (.., outer, *kernel, step, block, lane)
+        taps = range(6, panels.ndim)
+        panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
+        return [np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))]
+
+    def kernel(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target, layout))
+
+
+def _group_blocks(w: ConvWorkload, target: CpuTarget) -> int:
+    """Vectors of output channels in one group."""
+    return -(-(w.out_channels // w.groups) // target.lanes)
+
+
+def _step(w: ConvWorkload, target: CpuTarget) -> int:
+    return channel_step(w.in_channels // w.groups, target.lanes)
+
+
+def _chunk_extent(g: ConvGeometry) -> int:
+    """What `chunk` counts: positions of a flat convolution, else rows of the first dimension."""
+    if g.flat:
+        return g.staged[0] if g.must_stage else g.out[-1]
+    return g.out[0]
+
+
+def _panel_start(panel: Any, width: int, blocks: int) -> Any:
+    """First block of a panel: the last panel overlaps its neighbour when width doesn't divide."""
+    if blocks % width == 0:
+        return panel * width
+    if isinstance(panel, int):
+        return min(panel * width, blocks - width)
+    return tirx.min(panel * width, blocks - width)
+
+
+def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]) -> None:
+    """Declare the arguments and emit the loops over tasks, panels and tiles."""
+    g, v = ConvGeometry.of(w), target.lanes
+    block_in, block_out = layout
+    width, step, blocks = params["blocks"], _step(w, target), _group_blocks(w, target)
+    panels = -(-blocks // width)
+    per_group = w.in_channels // w.groups
+    all_blocks = blocks * w.groups
+
+    data = emit.argument("data", stored_shape(w.in_shape, block_in))
+    weight = emit.argument(
+        "weight", (w.groups * panels, per_group // step, *g.kernel, step, width, v)
+    )
+    operands = emit.declare_operands(w.epilogue, block_out)
+    out = emit.argument("out", stored_shape(w.out_shape, block_out))
+
+    out = emit.view(out, (w.batch, all_blocks, *g.out, v))
+    data = conv_stage.lifted_input(w, g, data, block_in)
+    epilogue = w.epilogue
+    if len(g.out) != len(w.out_spatial) or g.flat:
+        flat_shapes = [conv_stage.lifted_operand(w, g, o.shape) for o in epilogue.operands]
+        epilogue = replace(
+            epilogue,
+            operands=tuple(
+                replace(o, shape=s) for o, s in zip(epilogue.operands, flat_shapes, strict=True)
+            ),
+        )
+        operands = [
+            emit.view(x, emit.operand_shape(o.shape, block_out), o.dtype)
+            for x, o in zip(operands, epilogue.operands, strict=True)
+        ]
+
+    extent, chunk = _chunk_extent(g), params["chunk"]
+    pieces = params["pieces"]
+    piece_panels = -(-panels // pieces)
+    pieces = -(-panels // piece_panels)
+    full, rest = divmod(extent, chunk)
+
+    def task(n: Any, group: Any, piece: Any, first: Any, count: int) -> None:
+        source = conv_stage.Source(data, g.before, 0)
+        if params["stage"]:
+            source = conv_stage.stage(w, g, data, block_in, n, group, first, count)
+        if g.flat:
+            positions = count * prod(g.staged[1:]) if g.must_stage else count
+            start = first * prod(g.staged[1:]) if g.must_stage else first
+            outer: tuple[int, ...] = (1,)
+        else:
+            positions, start = g.out[-1], 0
+            outer = (count, *g.out[1:-1])
+        with emit.loop(piece_panels) as p:
+            panel = piece * piece_panels + p
+            guard = panels % piece_panels != 0
+
+            def panel_body() -> None:
+                with emit.nest(outer) as rows:
+                    offset = 0
+                    for tiles, rows_tile in emit.split_extent(positions, params["tile"]):
+                        with emit.loop(tiles) as t:
+                            _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile)
+                        offset += tiles * rows_tile
+
+            def _tile(n: Any, group: Any, panel: Any, rows: Any, column: Any, size: int) -> None:
+                acc = emit.RegisterTile(size, width, v)
+                acc.zero()
+                with emit.loop(per_group // step) as co, emit.nest(g.kernel) as taps:
+                    with emit.loop(step, "unroll") as ci:
+                        acc.multiply_add(
+                            lambda row: source.load(
+                                g, n, group, per_group, co * step, ci, rows, column + row, taps,
+                                block_in, first,
+                            ),
+                            lambda c, lane: weight[
+                                (group * panels + panel, co, *taps, ci, c, lane)
+                            ],
+                        )  # fmt: skip
+                block0 = group * blocks + _panel_start(panel, width, blocks)
+                at_rows = (0,) if g.flat else (first + rows[0], *rows[1:])
+
+                def store(row: Any, c: Any, lane: Any) -> None:
+                    index = [n, block0 + c, *at_rows, start + column + row, lane]
+                    value = emit.apply_epilogue(
+                        epilogue, operands, block_out, index, [acc.get(row, c, lane)]
+                    )
+                    T.buffer_store(out, value, index)
+
+                acc.each(store)
+
+            if guard:
+                with T.If(panel < panels), T.Then():
+                    panel_body()
+            else:
+                panel_body()
+
+    tasks = full + (1 if rest else 0)
+    with emit.parallel_tasks(w.batch, tasks, w.groups, pieces) as (n, c, group, piece):
+        if not rest:
+            task(n, group, piece, c * chunk, chunk)
+        elif not full:
+            task(n, group, piece, 0, rest)
+        else:
+            with T.If(c < full):
+                with T.Then():
+                    task(n, group, piece, c * chunk, chunk)
+                with T.Else():
+                    task(n, group, piece, full * chunk, rest)
+
+

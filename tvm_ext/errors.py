@@ -1,0 +1,56 @@
+"""Every error a user can meet. Each names the option, layer or file, the value seen and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+class TvmExtError(Exception):
+    """Base class: catching it catches everything that tvm_ext raises on purpose."""
+
+
+class VersionError(TvmExtError):
+    """The installed apache-tvm or apache-tvm-ffi is not the one this release is made for."""
+
+
+class ModelError(TvmExtError):
+    """The model file or object can't be read: truncated, invalid, or of an unknown kind."""
+
+
+class InputShapeError(TvmExtError):
+    """An input dimension is missing, negative, or names an input that the model doesn't have."""
+
+
+class UnsupportedOperatorsError(ModelError):
+    """The model uses operators that have no converter.
+
+    Parameters
+    ----------
+    nodes : Mapping[str, Iterable[str]]
+        For every unsupported operator (as ``domain::OpType``, or ``OpType`` in the default
+        domain), the names of all nodes that use it.
+    """
+
+    def __init__(self, nodes: Mapping[str, Iterable[str]]) -> None:
+        self.nodes = {op: tuple(names) for op, names in nodes.items()}
+        lines = [f"  {op}: {', '.join(names)}" for op, names in sorted(self.nodes.items())]
+        super().__init__(
+            "the model uses operators without a converter "
+            "(register one with tvm_ext.frontend.register_onnx_converter):\n" + "\n".join(lines)
+        )
+
+
+class TargetError(TvmExtError):
+    """The target is unknown or isn't a CPU that tvm_ext can generate code for."""
+
+
+class PlanError(TvmExtError):
+    """A plan doesn't fit: unknown layer, algorithm, parameter, or a value out of its space."""
+
+
+class CallError(TvmExtError):
+    """A compiled model was called with a wrong input name, count, shape or dtype."""
+
+
+class ArtifactError(TvmExtError):
+    """A saved model file is truncated, from another version, or for another kind of CPU."""

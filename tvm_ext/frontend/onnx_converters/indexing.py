@@ -1,0 +1,67 @@
+"""Gather, OneHot and EyeLike, with indices and sizes known at import resolved there."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from tvm import relax
+
+from tvm_ext.frontend.onnx_converters.values import (
+    const,
+    constant,
+    dtype_of,
+    required_constant,
+    scalar,
+    shape_of,
+)
+from tvm_ext.frontend.onnx_registry import Attributes, Inputs, Node, register_onnx_converter
+
+
+@register_onnx_converter("Gather")
+def convert_gather(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert Gather to ``relax.take``; negative indices count from the end."""
+    data, indices = inputs
+    axis = attrs.get("axis", 0) % len(shape_of(data))
+    return relax.op.take(data, _non_negative(bb, indices, shape_of(data)[axis]), axis)
+
+
+@register_onnx_converter("OneHot")
+def convert_one_hot(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert OneHot; an index outside the depth gives a row of "off"."""
+    depth = int(required_constant(inputs[1], "depth").item())
+    off, on = required_constant(inputs[2], "values")
+    indices = inputs[0]
+    if not dtype_of(indices).startswith("int"):
+        indices = bb.emit(relax.op.astype(indices, "int64"))
+    indices = _non_negative(bb, indices, depth)
+    rank = len(shape_of(indices)) + 1
+    axis = attrs.get("axis", -1) % rank
+    classes = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(rank)])
+    column = bb.emit(relax.op.expand_dims(indices, axis))
+    hit = bb.emit(relax.op.equal(column, const(classes, dtype_of(indices))))
+    return relax.op.where(hit, const(np.asarray(on)), const(np.asarray(off)))
+
+
+@register_onnx_converter("EyeLike")
+def convert_eye_like(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert EyeLike: only the input's shape matters, so it's a constant."""
+    dtype = dtype_of(inputs[0])
+    if "dtype" in attrs:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(attrs["dtype"])
+    rows, columns = shape_of(inputs[0])
+    return const(np.eye(rows, columns, attrs.get("k", 0), dtype))
+
+
+def _non_negative(bb: relax.BlockBuilder, indices: relax.Expr, size: int) -> relax.Expr:
+    value = constant(indices)
+    if value is not None:
+        return const(np.where(value < 0, value + size, value).astype(value.dtype))
+    negative = bb.emit(relax.op.less(indices, scalar(0, indices)))
+    wrapped = bb.emit(relax.op.add(indices, scalar(size, indices)))
+    return bb.emit(relax.op.where(negative, wrapped, indices))

@@ -1,0 +1,27 @@
+"""The graph passes, in order: from a loaded module to one cut into layers."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relax
+
+from tvm_ext.passes.fold_constants import FoldConstants
+from tvm_ext.passes.fold_scale import FoldScale
+from tvm_ext.passes.fuse_groups import FuseGroups
+from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+
+
+def graph_pipeline() -> tvm.transform.Sequential:
+    """Every pass between loading and planning."""
+    return tvm.transform.Sequential(
+        [
+            relax.transform.CanonicalizeBindings(),
+            relax.transform.EliminateCommonSubexpr(),
+            FoldConstants(),
+            SimplifyBatchNorm(),
+            FoldConstants(),
+            FoldScale(),
+            relax.transform.DeadCodeElimination(),
+            FuseGroups(),
+        ]
+    )

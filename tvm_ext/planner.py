@@ -1,0 +1,206 @@
+"""model -> Plan: for each layer the algorithm, parameters and layout that the cost model favours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tvm_ext.errors import PlanError
+from tvm_ext.layers import Layer
+from tvm_ext.passes import dataflow as df
+from tvm_ext.plan import LayerPlan, Plan
+from tvm_ext.schedules import algorithms
+from tvm_ext.schedules.base import Algorithm
+from tvm_ext.schedules.layout import layout_block, layout_name
+from tvm_ext.schedules.workload import GenericWorkload, ViewWorkload
+from tvm_ext.target import CpuTarget
+
+# Seconds that starting a kernel costs, whatever it computes.
+_CALL_SECONDS = 1e-6
+
+
+@dataclass
+class _Values:
+    """The layouts in which each value of the model is at hand while planning proceeds."""
+
+    blocks: dict[Any, set[int]] = field(default_factory=dict)
+
+    def at_hand(self, var: Any, block: int) -> bool:
+        blocks = self.blocks.get(var, {0})
+        return block in blocks or any(interchangeable(df.shape_of(var), b, block) for b in blocks)
+
+    def add(self, var: Any, block: int) -> None:
+        self.blocks.setdefault(var, {0}).add(block)
+
+
+def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
+    """Whether two layouts of a tensor are the same bytes: single positions, full blocks."""
+    if a == b:
+        return True
+    channels = shape[1] if len(shape) > 1 else 0
+    return len(shape) > 2 and prod(shape[2:]) == 1 and all(x == 0 or channels % x == 0 for x in (a, b))
+
+
+def choose(layers: list[Layer], target: CpuTarget) -> Plan:
+    """Plan every layer in order; a layer sees the layouts that its producers chose."""
+    values = _Values()
+    plans = []
+    for layer in layers:
+        plan = _choose_layer(layer, target, values)
+        plans.append(plan)
+        _record(layer, plan, values)
+    return Plan(target.name, plans)
+
+
+def check(plan: Plan, layers: list[Layer], target: CpuTarget) -> None:
+    """Refuse a plan that doesn't fit the model.
+
+    Raises
+    ------
+    PlanError
+        Naming the first layer, algorithm or parameter that is wrong, and what is allowed.
+    """
+    names = [layer.name for layer in layers]
+    planned = [layer.name for layer in plan]
+    if unknown := [n for n in planned if n not in names]:
+        raise PlanError(f"layer {unknown[0]!r} isn't in the model; it has {names}")
+    if missing := [n for n in names if n not in planned]:
+        raise PlanError(f"the plan has no entry for layer {missing[0]!r}")
+    if planned != names:
+        raise PlanError("the plan's layers are not in the model's order")
+    for layer, entry in zip(layers, plan, strict=True):
+        _check_layer(layer, entry, target)
+
+
+def layer_blocks(layer: Layer, entry: LayerPlan) -> tuple[int, int]:
+    """Channel blocks of a planned layer's input and output."""
+    return layout_block(entry.layout[0]), layout_block(entry.layout[1])
+
+
+def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
+    if isinstance(layer.workload, (GenericWorkload, ViewWorkload)):
+        expected = _fixed_algorithm(layer)
+        if entry.algorithm != expected:
+            raise PlanError(
+                f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {expected}"
+            )
+        return
+    candidates = algorithms(layer.workload)
+    if entry.algorithm not in candidates:
+        raise PlanError(
+            f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {', '.join(candidates)}"
+        )
+    algorithm = candidates[entry.algorithm]
+    support = algorithm.supports(layer.workload, target)
+    if not support:
+        raise PlanError(f"layer {entry.name}: {entry.algorithm} doesn't apply: {support.reason}")
+    if wrong := algorithm.check(layer.workload, entry.params, target):
+        raise PlanError(f"layer {entry.name}: {wrong}")
+    allowed = _layouts(layer, algorithm, target)
+    if layer_blocks(layer, entry) not in allowed:
+        shown = [_names(layer, pair) for pair in allowed]
+        raise PlanError(f"layer {entry.name}: layout {entry.layout}; allowed: {shown}")
+
+
+def _fixed_algorithm(layer: Layer) -> str:
+    return "view" if isinstance(layer.workload, ViewWorkload) else "generic"
+
+
+def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan:
+    workload = layer.workload
+    common: dict[str, Any] = {
+        "name": layer.name, "ops": list(layer.ops),
+        "gflop": workload.flops / 1e9, "megabytes": workload.bytes / 1e6,
+        "fallback": layer.fallback,
+    }  # fmt: skip
+    if isinstance(workload, (GenericWorkload, ViewWorkload)):
+        seconds = 0.0
+        if isinstance(workload, GenericWorkload):
+            seconds = _CALL_SECONDS + max(
+                workload.bytes / target.memory_bandwidth, workload.flops / target.fma_peak * 8
+            )
+        return LayerPlan(
+            algorithm=_fixed_algorithm(layer), estimate_us=seconds * 1e6, layout=["plain", "plain"],
+            **common,
+        )  # fmt: skip
+    rejected: dict[str, str] = {}
+    options = []
+    for name, algorithm in algorithms(workload).items():
+        support = algorithm.supports(workload, target)
+        if not support:
+            rejected[name] = support.reason
+            continue
+        params = algorithm.default(workload, target)
+        seconds = algorithm.cost(workload, params, target) + _CALL_SECONDS
+        for pair in _layouts(layer, algorithm, target):
+            total = seconds + _conversions(layer, pair, target, values)
+            options.append((total, seconds, name, params, pair))
+    if not options:
+        raise PlanError(f"layer {layer.name}: no algorithm takes it: {rejected}")
+    # Ties go to the earlier algorithm and to the layout it names first.
+    best = min(options, key=lambda option: option[0])
+    for total, _, name, _, _ in sorted(options, key=lambda option: option[0]):
+        if name != best[2] and name not in rejected:
+            rejected[name] = f"{total * 1e6:.0f} us against {best[0] * 1e6:.0f} us"
+    algorithm = algorithms(workload)[best[2]]
+    return LayerPlan(
+        algorithm=best[2], params=dict(best[3]), layout=_names(layer, best[4]),
+        estimate_us=best[1] * 1e6, rejected=rejected,
+        tolerance=algorithm.tolerance(workload, best[3]), **common,
+    )  # fmt: skip
+
+
+def _layouts(
+    layer: Layer, algorithm: Algorithm[Any], target: CpuTarget
+) -> list[tuple[int, int]]:
+    """The algorithm's layouts that the layer's tensors can have."""
+    out_rank = len(layer.workload.out_shape)
+    ranks = [len(df.shape_of(x)) for x in layer.inputs] or [out_rank]
+    return [
+        pair
+        for pair in algorithm.layouts(layer.workload, target)
+        if (pair[0] == 0 or min(ranks) > 2) and (pair[1] == 0 or out_rank > 2)
+    ]
+
+
+def _names(layer: Layer, pair: tuple[int, int]) -> list[str]:
+    out_rank = len(layer.workload.out_shape)
+    in_rank = len(df.shape_of(layer.inputs[0])) if layer.inputs else out_rank
+    return [layout_name(in_rank, pair[0]), layout_name(out_rank, pair[1])]
+
+
+def _needed(layer: Layer, pair: tuple[int, int]) -> list[tuple[Any, int]]:
+    """The (value, block) pairs that a layer reads."""
+    needed = [(var, pair[0]) for var in layer.inputs]
+    for value, operand in zip(layer.operands, _operands(layer), strict=True):
+        if not isinstance(value, np.ndarray):
+            blocked = pair[1] if len(operand.shape) > 2 and operand.shape[1] != 1 else 0
+            needed.append((value, blocked))
+    return needed
+
+
+def _operands(layer: Layer) -> Any:
+    epilogue = getattr(layer.workload, "epilogue", None)
+    return epilogue.operands if epilogue is not None else ()
+
+
+def _conversions(
+    layer: Layer, pair: tuple[int, int], target: CpuTarget, values: _Values
+) -> float:
+    """Seconds to bring what the layer reads into its layouts."""
+    seconds = 0.0
+    for var, block in _needed(layer, pair):
+        if not values.at_hand(var, block):
+            moved = 8 * prod(df.shape_of(var))
+            seconds += 3 * _CALL_SECONDS + moved / target.memory_bandwidth
+    return seconds
+
+
+def _record(layer: Layer, plan: LayerPlan, values: _Values) -> None:
+    pair = layer_blocks(layer, plan)
+    for var, block in _needed(layer, pair):
+        values.add(var, block)
+    values.blocks.setdefault(layer.output, set()).add(pair[1])

@@ -1,0 +1,59 @@
+"""Plans and profiles as text tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from tvm_ext.plan import Plan
+
+_WIDTH = 160
+
+
+def render(table: Any, width: int = _WIDTH) -> str:
+    """A rich renderable as plain text."""
+    console = Console(width=width, record=False, force_terminal=False, no_color=True)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get().rstrip()
+
+
+def plan_table(plan: Plan) -> Table:
+    """One row a layer, and the total."""
+    table = Table(title=f"plan for {plan.target}", title_justify="left")
+    for name in ("layer", "operators", "algorithm", "parameters", "layout"):
+        table.add_column(name, overflow="fold")
+    for name in ("GFLOP", "MB", "est. us"):
+        table.add_column(name, justify="right")
+    for layer in plan:
+        note = f"[fallback: {layer.fallback}]" if layer.fallback else ""
+        table.add_row(
+            layer.name,
+            " ".join(short_op(op) for op in layer.ops),
+            layer.algorithm,
+            format_params(layer.params) or note.replace("[", "\\["),
+            "->".join(layer.layout) if layer.layout[0] != layer.layout[1] else layer.layout[0],
+            f"{layer.gflop:.3f}",
+            f"{layer.megabytes:.2f}",
+            f"{layer.estimate_us:.0f}",
+        )
+    table.add_section()
+    gflop, megabytes = (sum(getattr(x, k) for x in plan) for k in ("gflop", "megabytes"))
+    table.add_row(
+        "total", "", "", "", "", f"{gflop:.3f}", f"{megabytes:.2f}", f"{plan.estimate_us:.0f}"
+    )
+    return table
+
+
+def format_params(params: Mapping[str, Any]) -> str:
+    """``tile=6 blocks=2``."""
+    return " ".join(f"{k}={v}" for k, v in params.items())
+
+
+def short_op(op: str) -> str:
+    """An operator without its namespace: nn.conv2d -> conv2d."""
+    return op.rsplit(".", 1)[-1]

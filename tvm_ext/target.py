@@ -1,0 +1,212 @@
+"""Which CPU the code is for: its vector width, registers, caches, cores and measured peak."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from tvm_ext.errors import TargetError
+
+_CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
+# Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
+_NOMINAL_HZ = 3.0e9
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """A CPU as the planner and the schedules see it.
+
+    Attributes
+    ----------
+    llvm : dict
+        What TVM's `Target` is made from: kind, mtriple, mcpu, mattr.
+    isa : str
+        ``avx512``, ``avx2``, ``sse`` or ``neon``.
+    lanes : int
+        float32 values in a vector register.
+    registers : int
+        Vector registers that a kernel may use.
+    cores : int
+        Threads that the code is planned for.
+    l1d, l2, l3 : int
+        Cache sizes in bytes: of one core, and l3 of all.
+    is_host : bool
+        Whether this machine can run the code.
+    """
+
+    llvm: Mapping[str, Any] = field(hash=False)
+    isa: str
+    lanes: int
+    registers: int
+    cores: int
+    l1d: int
+    l2: int
+    l3: int
+    is_host: bool
+
+    @property
+    def tvm(self) -> Target:
+        """The TVM target."""
+        return Target(dict(self.llvm))
+
+    @property
+    def name(self) -> str:
+        """One line for people, and the key by which plans name their target."""
+        return f"{self.llvm.get('mcpu', 'generic')} ({self.isa}, {self.cores} cores)"
+
+    @property
+    def fma_peak(self) -> float:
+        """Floating-point operations a second of one core: measured on the host, else nominal."""
+        return _measured(self)[0] if self.is_host else 4 * self.lanes * _NOMINAL_HZ
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Bytes a second that one core reads from beyond its caches."""
+        return _measured(self)[1] if self.is_host else 10e9
+
+
+def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget:
+    """Turn what a user writes into a `CpuTarget`.
+
+    Parameters
+    ----------
+    target : str, Mapping or CpuTarget
+        ``"native"``, an LLVM target string (``"llvm -mcpu=core-avx2"`` or just ``"core-avx2"``
+        or ``"mcpu=core-avx2"``), or a dict as `tvm.target.Target` takes it.
+
+    Raises
+    ------
+    TargetError
+        The target is unknown or isn't an x86-64 or AArch64 CPU.
+    """
+    if isinstance(target, CpuTarget):
+        return target
+    config = _config(target)
+    if config.get("kind", "llvm") != "llvm":
+        raise TargetError(f"target kind {config['kind']!r} is not supported; allowed: llvm")
+    config["kind"] = "llvm"
+    host_cpu = tvm.target.codegen.llvm_get_system_cpu()
+    host_triple = tvm.target.codegen.llvm_get_system_triple()
+    triple = config.get("mtriple", host_triple)
+    arch = triple.split("-")[0]
+    if arch not in ("x86_64", "aarch64", "arm64"):
+        raise TargetError(f"target architecture {arch!r} is not supported; allowed: x86_64, aarch64")
+    if "mcpu" not in config and arch == "x86_64" and "mtriple" not in config:
+        config["mcpu"] = host_cpu
+    mcpu = config.get("mcpu")
+    known = _known_cpus(triple)
+    if mcpu is not None and known and mcpu not in known:
+        near = ", ".join(sorted(c for c in known if c[:3] == mcpu[:3])[:8]) or "see llc -mcpu=help"
+        raise TargetError(f"unknown mcpu {mcpu!r} for {arch}; near it: {near}")
+    try:
+        features = _features(config)
+    except (tvm.error.TVMError, ValueError, TypeError, RuntimeError) as error:
+        raise TargetError(f"target {target!r}: {error}") from error
+    isa, lanes, registers = _vector_unit(arch, features, config)
+    caches = _host_caches()
+    return CpuTarget(
+        llvm=config,
+        isa=isa,
+        lanes=lanes,
+        registers=registers,
+        cores=_cores(),
+        **caches,
+        is_host=arch == host_triple.split("-")[0] and isa in _runnable(host_cpu),
+    )
+
+
+def _config(target: str | Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(target, str):
+        return dict(target)
+    if target == "native":
+        return {"kind": "llvm"}
+    words = target.split()
+    config: dict[str, Any] = {"kind": "llvm"}
+    for i, word in enumerate(words):
+        key, eq, value = word.lstrip("-").partition("=")
+        if eq and key in ("mcpu", "mtriple", "mattr", "device"):
+            config[key] = value.split(",") if key == "mattr" else value
+        elif eq and key in ("num-cores", "opt-level"):
+            config[key] = int(value)
+        elif i == 0 and not word.startswith("-"):
+            config.update({"kind": "llvm"} if word == "llvm" else {"mcpu": word})
+            if word in ("cuda", "opencl", "vulkan", "metal", "rocm", "c", "hexagon", "webgpu"):
+                raise TargetError(f"target kind {word!r} is not supported; allowed: llvm")
+        else:
+            raise TargetError(
+                f"target {target!r}: can't read {word!r}; "
+                "allowed: native, an mcpu name, or llvm -mtriple= -mcpu= -mattr="
+            )
+    return config
+
+
+@functools.cache
+def _known_cpus(triple: str) -> frozenset[str]:
+    arch_list = tvm.target.codegen.llvm_get_cpu_archlist(Target({"kind": "llvm", "mtriple": triple}))
+    return frozenset(str(cpu) for cpu in arch_list)
+
+
+def _features(config: Mapping[str, Any]) -> set[str]:
+    return {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(Target(dict(config)))}
+
+
+def _vector_unit(arch: str, features: set[str], config: Mapping[str, Any]) -> tuple[str, int, int]:
+    on = set(features)
+    on |= {a[1:] for a in config.get("mattr", ()) if a.startswith("+")}
+    on -= {a[1:] for a in config.get("mattr", ()) if a.startswith("-")}
+    if arch != "x86_64":
+        return "neon", 4, 32
+    if "avx512f" in on:
+        return "avx512", 16, 32
+    if "avx2" in on and "fma" in on:
+        return "avx2", 8, 16
+    return "sse", 4, 16
+
+
+@functools.cache
+def _runnable(host_cpu: str) -> tuple[str, ...]:
+    host = {"kind": "llvm", "mcpu": host_cpu}
+    arch = tvm.target.codegen.llvm_get_system_triple().split("-")[0]
+    isa = _vector_unit(arch, _features(host), host)[0]
+    return {"avx512": ("avx512", "avx2", "sse"), "avx2": ("avx2", "sse")}.get(isa, (isa,))
+
+
+def _cores() -> int:
+    """Threads that TVM's pool will use: TVM_NUM_THREADS, else the cores this process may use."""
+    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def _host_caches() -> dict[str, int]:
+    sizes = dict(_CACHE_DEFAULTS)
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level = (index / "level").read_text().strip()
+            kind = (index / "type").read_text().strip()
+            size = (index / "size").read_text().strip()
+        except OSError:
+            continue
+        key = "l1d" if level == "1" and kind == "Data" else f"l{level}"
+        if key in sizes and kind in ("Data", "Unified") and size.endswith("K"):
+            sizes[key] = int(size[:-1]) << 10
+    return sizes
+
+
+@functools.cache
+def _measured(target: CpuTarget) -> tuple[float, float]:
+    from tvm_ext.schedules.peak import measure_fma_peak, measure_memory_bandwidth
+
+    return measure_fma_peak(target), measure_memory_bandwidth(target)
