@@ -204,8 +204,10 @@ def _emit(w: MatmulWorkload, params: Params, target: CpuTarget) -> None:
                     acc.fill(lambda r, c, i: partial[local_panel, row0 + r, c, i])
         with emit.loop(steps // unroll) as outer:
             line = turn * (steps // unroll) + outer
-            for j in range(lines):
-                emit.prefetch(ahead, [(panel * k + part * steps + steps) * span + (line * lines + j) * 16], 2)
+            if lines:
+              with T.If(line < -(-steps * span // 16 // lines)), T.Then():
+                for j in range(lines):
+                  emit.prefetch(ahead, [((panel + 1) * k + part * steps) * span + (line * lines + j) * 16], 2)
             with emit.loop(unroll, "unroll") as inner:
                 step = part * steps + outer * unroll + inner
                 acc.multiply_add(

@@ -76,11 +76,75 @@ class ConvWorkload:
 
 
 @dataclass(frozen=True)
+class ConvTransposeWorkload:
+    """A 1-, 2- or 3-dimensional transposed convolution, N C spatial, with its epilogue.
+
+    Input position i adds to output position i * stride - pad_before + tap * dilation. Weights are
+    (in_channels, out_channels / groups, *kernel).
+    """
+
+    batch: int
+    in_channels: int
+    spatial: Shape
+    out_channels: int
+    kernel: Shape
+    strides: Shape
+    pad_before: Shape
+    pad_after: Shape
+    dilation: Shape
+    output_padding: Shape
+    groups: int = 1
+    dtype: str = "float32"
+    epilogue: Epilogue = field(default_factory=Epilogue)
+
+    @property
+    def out_spatial(self) -> Shape:
+        return tuple(
+            (n - 1) * s - before - after + d * (k - 1) + extra + 1
+            for n, s, before, after, d, k, extra in zip(
+                self.spatial, self.strides, self.pad_before, self.pad_after, self.dilation,
+                self.kernel, self.output_padding, strict=True,
+            )
+        )  # fmt: skip
+
+    @property
+    def in_shape(self) -> Shape:
+        return (self.batch, self.in_channels, *self.spatial)
+
+    @property
+    def out_shape(self) -> Shape:
+        return (self.batch, self.out_channels, *self.out_spatial)
+
+    @property
+    def macs(self) -> int:
+        """Every input element meets every tap, those that land in the padding included."""
+        return prod(self.in_shape) * (self.out_channels // self.groups) * prod(self.kernel)
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
+
+    @property
+    def weight_bytes(self) -> int:
+        return 4 * self.in_channels * (self.out_channels // self.groups) * prod(self.kernel)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once: inputs, weights, operands, output."""
+        return (
+            4 * (prod(self.in_shape) + prod(self.out_shape))
+            + self.weight_bytes
+            + operand_bytes(self.epilogue)
+        )
+
+
+@dataclass(frozen=True)
 class MatmulWorkload:
     """(*batch, m, k) x (*batch_rhs, k, n); `packed` when the right side is a constant weight.
 
     With `packed` the batch dimensions are already folded into m.
     `transpose_b` when the right side is stored as (n, k).
+    `lhs_shape` and `rhs_shape` are the tensors' own shapes, where `batch` has folded them.
     """
 
     batch: Shape
@@ -92,6 +156,8 @@ class MatmulWorkload:
     out_shape: Shape = ()
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    lhs_shape: Shape = ()
+    rhs_shape: Shape = ()
 
     @property
     def macs(self) -> int:
@@ -228,7 +294,7 @@ class ViewWorkload:
 class GenericWorkload:
     """Anything else: TVM's own legalisation of the operators, under our default schedule.
 
-    `key` identifies the group function by structure; `function` is that Relax function.
+    `key` identifies the group function by structure.
     """
 
     key: int
@@ -236,7 +302,6 @@ class GenericWorkload:
     out_shapes: tuple[Shape, ...]
     in_bytes: int
     out_bytes: int
-    function: object = field(compare=False, hash=False, default=None)
 
     @property
     def flops(self) -> int:

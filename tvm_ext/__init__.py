@@ -1,1 +1,22 @@
-"""tvm_ext."""
+"""tvm_ext: real models to fast CPU code, with no tuning.
+
+>>> import tvm_ext
+>>> exe = tvm_ext.build("model.onnx")
+>>> y = exe(x)
+"""
+
+from tvm_ext._versions import check_versions
+
+check_versions()
+
+from tvm_ext import threads as _threads  # noqa: E402
+
+_threads.configure()
+
+from tvm_ext.build import build, plan  # noqa: E402
+from tvm_ext.executable import Executable  # noqa: E402
+from tvm_ext.frontend import load_model  # noqa: E402
+from tvm_ext.plan import LayerPlan, Plan  # noqa: E402
+
+__version__ = "0.1.0"
+__all__ = ["Executable", "LayerPlan", "Plan", "build", "load_model", "plan"]

@@ -24,13 +24,13 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
     ModelError
         TVM has no implementation either, or one that isn't destination-passing.
     """
-    function = layer.workload.function
+    function = layer.function
     with state.target.tvm:
         mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         mod = relax.backend.DispatchSortScan()(mod)
         mod = relax.transform.LegalizeOps()(mod)
     env: dict[Any, int] = {}
-    for param, value in zip(mod["main"].params, layer.inputs, strict=True):
+    for param, value in zip(mod["main"].params, layer.arguments, strict=True):
         env[param] = state.value(value, 0, layer.name)
     tuples: dict[Any, list[int]] = {}
     names: dict[str, str] = {}

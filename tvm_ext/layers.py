@@ -36,6 +36,10 @@ class Layer:
         What the epilogue reads, one for each of its operands.
     output : Var
         The value of `main` that it produces (a tensor, or a tuple of tensors).
+    function : Function
+        The group function itself, which TVM's own operators can always compute.
+    arguments : tuple of Var
+        What `main` passes to it.
     fallback : str
         Why a specialised kernel doesn't apply, when TVM's own operator is used.
     """
@@ -47,6 +51,8 @@ class Layer:
     weights: tuple[np.ndarray, ...]
     operands: tuple[Any, ...]
     output: Any
+    function: Any
+    arguments: tuple[Any, ...]
     fallback: str = ""
 
 
@@ -65,7 +71,10 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
     pairs = [(v, e) for v, e in df.bindings(function) if not isinstance(e, relax.Var)]
     outer = dict(zip(function.params, call.args, strict=True))
     ops = tuple(df.op_name(e).removeprefix("relax.") for _, e in pairs if df.op_name(e))
-    common = {"name": call.op.name_hint, "ops": ops, "output": var}
+    common: dict[str, Any] = {
+        "name": str(var.name), "ops": ops, "output": var,
+        "function": function, "arguments": tuple(call.args),
+    }  # fmt: skip
     anchor_var, anchor_expr = pairs[0]
     reason = ""
     if scalar_name(anchor_expr):
@@ -91,7 +100,7 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
         reason = anchor
     return Layer(
         workload=_generic(function, ops, var),
-        inputs=tuple(call.args), weights=(), operands=(),
+        inputs=(), weights=(), operands=(),
         fallback=reason or f"no kernel for {', '.join(ops)}", **common,
     )  # fmt: skip
 
@@ -137,7 +146,7 @@ def _generic(function: relax.Function, ops: tuple[str, ...], var: Any) -> Generi
     in_bytes = sum(_bytes(p.ty) for p in function.params)
     return GenericWorkload(
         key=int(tvm_ffi.structural_hash(function)), ops=ops, out_shapes=shapes,
-        in_bytes=in_bytes, out_bytes=sum(_bytes(t) for t in outputs), function=function,
+        in_bytes=in_bytes, out_bytes=sum(_bytes(t) for t in outputs),
     )  # fmt: skip
 
 

@@ -15,12 +15,12 @@ from tvm_ext.generic import lower_generic
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
-from tvm_ext.planner import interchangeable, layer_blocks
+from tvm_ext.planner import GENERIC, interchangeable, layer_blocks
 from tvm_ext.program import ALIGNMENT, Call, Program, itemsize, plan_memory
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked
 from tvm_ext.schedules.layout_transform import LayoutWorkload
-from tvm_ext.schedules.workload import ConcatWorkload, GenericWorkload, ViewWorkload
+from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
 
 Progress = Callable[[str], None]
@@ -154,11 +154,11 @@ class _Lowering:
 
     def layer(self, layer: Layer, entry: LayerPlan) -> None:
         workload = layer.workload
-        if isinstance(workload, ViewWorkload):
+        if entry.algorithm == GENERIC:
+            lower_generic(self, layer)
+        elif isinstance(workload, ViewWorkload):
             source = self.value(layer.inputs[0], 0, layer.name)
             self.define(layer.output, 0, self.program.view(source, workload.out_shape))
-        elif isinstance(workload, GenericWorkload):
-            lower_generic(self, layer)
         else:
             pair = layer_blocks(layer, entry)
             if isinstance(workload, ConcatWorkload) and self._join(layer, pair):

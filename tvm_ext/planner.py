@@ -15,11 +15,15 @@ from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.base import Algorithm
 from tvm_ext.schedules.layout import layout_block, layout_name
-from tvm_ext.schedules.workload import GenericWorkload, ViewWorkload
+from tvm_ext.schedules.workload import ViewWorkload
 from tvm_ext.target import CpuTarget
 
 # Seconds that starting a kernel costs, whatever it computes.
 _CALL_SECONDS = 1e-6
+# Share of the FMA peak that TVM's own operators under the default schedule are taken to reach.
+_GENERIC_EFFICIENCY = 0.05
+# Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
+VIEW, GENERIC = "view", "generic"
 
 
 @dataclass
@@ -81,18 +85,14 @@ def layer_blocks(layer: Layer, entry: LayerPlan) -> tuple[int, int]:
 
 
 def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
-    if isinstance(layer.workload, (GenericWorkload, ViewWorkload)):
-        expected = _fixed_algorithm(layer)
-        if entry.algorithm != expected:
-            raise PlanError(
-                f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {expected}"
-            )
-        return
     candidates = algorithms(layer.workload)
+    if entry.algorithm == GENERIC or (
+        entry.algorithm == VIEW and isinstance(layer.workload, ViewWorkload)
+    ):
+        return
     if entry.algorithm not in candidates:
-        raise PlanError(
-            f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {', '.join(candidates)}"
-        )
+        allowed = [*candidates, GENERIC]
+        raise PlanError(f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {allowed}")
     algorithm = candidates[entry.algorithm]
     support = algorithm.supports(layer.workload, target)
     if not support:
@@ -105,10 +105,6 @@ def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
         raise PlanError(f"layer {entry.name}: layout {entry.layout}; allowed: {shown}")
 
 
-def _fixed_algorithm(layer: Layer) -> str:
-    return "view" if isinstance(layer.workload, ViewWorkload) else "generic"
-
-
 def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan:
     workload = layer.workload
     common: dict[str, Any] = {
@@ -116,16 +112,8 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan
         "gflop": workload.flops / 1e9, "megabytes": workload.bytes / 1e6,
         "fallback": layer.fallback,
     }  # fmt: skip
-    if isinstance(workload, (GenericWorkload, ViewWorkload)):
-        seconds = 0.0
-        if isinstance(workload, GenericWorkload):
-            seconds = _CALL_SECONDS + max(
-                workload.bytes / target.memory_bandwidth, workload.flops / target.fma_peak * 8
-            )
-        return LayerPlan(
-            algorithm=_fixed_algorithm(layer), estimate_us=seconds * 1e6, layout=["plain", "plain"],
-            **common,
-        )  # fmt: skip
+    if isinstance(workload, ViewWorkload):
+        return LayerPlan(algorithm=VIEW, **common)
     rejected: dict[str, str] = {}
     options = []
     for name, algorithm in algorithms(workload).items():
@@ -139,7 +127,13 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan
             total = seconds + _conversions(layer, pair, target, values)
             options.append((total, seconds, name, params, pair))
     if not options:
-        raise PlanError(f"layer {layer.name}: no algorithm takes it: {rejected}")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
+        common["fallback"] = layer.fallback or reasons or "no algorithm for this workload"
+        seconds = _CALL_SECONDS + max(
+            workload.bytes / target.memory_bandwidth,
+            workload.flops / (target.fma_peak * _GENERIC_EFFICIENCY),
+        )
+        return LayerPlan(algorithm=GENERIC, estimate_us=seconds * 1e6, **common)
     # Ties go to the earlier algorithm and to the layout it names first.
     best = min(options, key=lambda option: option[0])
     for total, _, name, _, _ in sorted(options, key=lambda option: option[0]):
@@ -174,6 +168,8 @@ def _names(layer: Layer, pair: tuple[int, int]) -> list[str]:
 
 def _needed(layer: Layer, pair: tuple[int, int]) -> list[tuple[Any, int]]:
     """The (value, block) pairs that a layer reads."""
+    if not layer.inputs and not layer.operands:
+        return [(var, 0) for var in layer.arguments]
     needed = [(var, pair[0]) for var in layer.inputs]
     for value, operand in zip(layer.operands, _operands(layer), strict=True):
         if not isinstance(value, np.ndarray):
@@ -201,6 +197,7 @@ def _conversions(
 
 def _record(layer: Layer, plan: LayerPlan, values: _Values) -> None:
     pair = layer_blocks(layer, plan)
-    for var, block in _needed(layer, pair):
+    reads = [(var, 0) for var in layer.arguments] if plan.algorithm == GENERIC else None
+    for var, block in reads or _needed(layer, pair):
         values.add(var, block)
     values.blocks.setdefault(layer.output, set()).add(pair[1])

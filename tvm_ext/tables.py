@@ -57,3 +57,26 @@ def format_params(params: Mapping[str, Any]) -> str:
 def short_op(op: str) -> str:
     """An operator without its namespace: nn.conv2d -> conv2d."""
     return op.rsplit(".", 1)[-1]
+
+
+def profile_table(profile: Any) -> Table:
+    """One row a layer with its share of the time, and the total."""
+    table = Table(title="profile", title_justify="left")
+    for name in ("layer", "algorithm"):
+        table.add_column(name, overflow="fold")
+    for name in ("ms", "share", "GFLOP/s", "% of peak", "est. ms"):
+        table.add_column(name, justify="right")
+    total = profile.total_ms
+    for row in profile.rows:
+        table.add_row(
+            row.name,
+            row.algorithm,
+            f"{row.ms:.3f}",
+            f"{row.ms / total:.1%}",
+            f"{row.gflops:.1f}",
+            f"{row.peak_fraction:.0%}",
+            f"{row.estimate_ms:.3f}",
+        )
+    table.add_section()
+    table.add_row("total", "", f"{total:.3f}", "100.0%", "", "", "")
+    return table

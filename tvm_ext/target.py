@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import tvm
 from tvm.target import Target
 
 from tvm_ext.errors import TargetError
+from tvm_ext.threads import default_threads
 
 _CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
@@ -116,7 +116,7 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
         isa=isa,
         lanes=lanes,
         registers=registers,
-        cores=_cores(),
+        cores=default_threads(),
         **caches,
         is_host=arch == host_triple.split("-")[0] and isa in _runnable(host_cpu),
     )
@@ -176,17 +176,6 @@ def _runnable(host_cpu: str) -> tuple[str, ...]:
     arch = tvm.target.codegen.llvm_get_system_triple().split("-")[0]
     isa = _vector_unit(arch, _features(host), host)[0]
     return {"avx512": ("avx512", "avx2", "sse"), "avx2": ("avx2", "sse")}.get(isa, (isa,))
-
-
-def _cores() -> int:
-    """Threads that TVM's pool will use: TVM_NUM_THREADS, else the cores this process may use."""
-    for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """Cut `main` into layers: an anchor (convolution, matmul, pool, ...) with the elementwise
 operators that follow it, so that these run on the anchor's result while it is in a register.
 
-After the pass every binding of `main` calls a private function, one a layer, whose weights are
-constants inside it. A group is legal when
+After the pass every binding of `main` calls a private function, whose weights are constants inside
+it; the binding's variable is the layer's name. A group is legal when
 
 1. all its operators after the anchor are elementwise with the anchor's shape,
 2. no value inside it is read outside, except the last,
@@ -137,9 +137,10 @@ def _emit(
                 if function is None:
                     env[var] = builder.emit(df.substitute(pairs[group[-1]][1], env), var.name)
                     continue
-                target = builder.add_func(function, name)
+                target = builder.add_func(function, f"group_{name}")
                 call = relax.Call(target, [df.substitute(a, env) for a in arguments])
-                env[var] = builder.emit(call, var.name)
+                # Equal functions are shared, so it is the variable that names the layer.
+                env[var] = builder.emit(call, name)
             output = builder.emit_output(df.substitute(df.result(func), env))
         builder.emit_func_output(output)
     return builder.get()

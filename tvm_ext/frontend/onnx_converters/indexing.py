@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 from tvm import relax
 
+from tvm_ext.errors import ModelError
 from tvm_ext.frontend.onnx_converters.values import (
     const,
     constant,
@@ -21,10 +22,23 @@ from tvm_ext.frontend.onnx_registry import Attributes, Inputs, Node, register_on
 def convert_gather(
     bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
 ) -> relax.Expr:
-    """Convert Gather to ``relax.take``; negative indices count from the end."""
+    """Convert Gather: one known index is a slice, anything else ``relax.take``.
+
+    Negative indices count from the end. Known indices are checked here; at run time an index out
+    of range reads the last element, never memory behind it.
+    """
     data, indices = inputs
-    axis = attrs.get("axis", 0) % len(shape_of(data))
-    return relax.op.take(data, _non_negative(bb, indices, shape_of(data)[axis]), axis)
+    rank = len(shape_of(data))
+    axis = attrs.get("axis", 0) % rank
+    size = shape_of(data)[axis]
+    value = constant(indices)
+    if value is not None and ((value < -size) | (value >= size)).any():
+        raise ModelError(f"indices {value.tolist()} exceed axis {axis}, which has {size} elements")
+    if value is not None and value.ndim == 0:
+        index = int(value) % size
+        row = bb.emit(relax.op.strided_slice(data, [axis], [index], [index + 1]))
+        return relax.op.squeeze(row, [axis])
+    return relax.op.take(data, _non_negative(bb, indices, size), axis, mode="clip")
 
 
 @register_onnx_converter("OneHot")

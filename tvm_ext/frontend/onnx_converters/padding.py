@@ -48,7 +48,7 @@ def convert_pad(
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if begin or end:
             indices = _padded_indices(shape[axis], begin, end, mode)
-            data = bb.emit(relax.op.take(data, relax.const(indices, "int64"), axis))
+            data = bb.emit(relax.op.take(data, relax.const(indices, "int64"), axis, mode="clip"))
     return data
 
 

@@ -148,7 +148,7 @@ def _apply(
     column = [-1 if i == axis else 1 for i in range(len(shape_of(data)))]
     total = None
     for k in range(indices.shape[1]):
-        term = bb.emit(relax.op.take(data, const(indices[:, k], "int64"), axis))
+        term = bb.emit(relax.op.take(data, const(indices[:, k], "int64"), axis, mode="clip"))
         if not (weights[:, k] == 1).all():
             factor = const(weights[:, k].reshape(column), dtype_of(data))
             term = bb.emit(relax.op.multiply(term, factor))

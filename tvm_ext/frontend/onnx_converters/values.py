@@ -54,7 +54,7 @@ def required_constant(expr: relax.Expr | None, what: str) -> np.ndarray:
 
 def const(array: np.ndarray | float, dtype: str | None = None) -> relax.Expr:
     """Return a Relax constant of `array`."""
-    array = np.ascontiguousarray(array, dtype)
+    array = np.asarray(array, dtype, order="C")
     return relax.const(array, str(array.dtype))
 
 

@@ -1,0 +1,237 @@
+"""The compiled model: call it, time it, look inside it, save it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_ext.errors import CallError
+from tvm_ext.memory import Memory
+from tvm_ext.plan import Plan
+from tvm_ext.program import Program
+from tvm_ext.target import CpuTarget
+
+Inputs = Mapping[str, Any] | Sequence[Any] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Latency of a model over many runs.
+
+    Attributes
+    ----------
+    median_ms, p10_ms, p90_ms : float
+        Milliseconds.
+    runs : int
+    gflops : float
+        10**9 floating-point operations of the model a second, at the median. A Winograd layer
+        counts as the convolution that it replaces.
+    peak_fraction : float
+        `gflops` over the measured FMA peak of the threads used; can exceed 1 with Winograd.
+    """
+
+    median_ms: float
+    p10_ms: float
+    p90_ms: float
+    runs: int
+    gflops: float
+    peak_fraction: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.median_ms:.3f} ms (p10 {self.p10_ms:.3f}, p90 {self.p90_ms:.3f}, "
+            f"{self.runs} runs), {self.gflops:.1f} GFLOP/s, {self.peak_fraction:.0%} of peak"
+        )
+
+
+class Executable:
+    """A model compiled for one CPU. Not for use by two threads at once: it owns its memory.
+
+    Attributes
+    ----------
+    plan : Plan
+        The decisions that it was compiled from.
+    target : CpuTarget
+    input_names, output_names : tuple of str
+    """
+
+    def __init__(
+        self,
+        executable: Any,
+        program: Program,
+        constants: Mapping[int, np.ndarray],
+        plan: Plan,
+        target: CpuTarget,
+    ) -> None:
+        self.plan, self.target = plan, target
+        self.program = program
+        self.input_names = tuple(program.inputs)
+        self.output_names = tuple(program.outputs)
+        self._executable = executable
+        self._constants = dict(constants)
+        self._memory: Memory | None = None
+        self._run: Callable[[Any], Any] | None = None
+
+    def __call__(self, inputs: Inputs) -> np.ndarray | list[np.ndarray]:
+        """Run the model.
+
+        Parameters
+        ----------
+        inputs : dict, list or ndarray
+            Arrays by input name, in the order of `input_names`, or the only one.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            The output, or the outputs in the order of `output_names`; new arrays.
+
+        Raises
+        ------
+        CallError
+            An input is missing, unknown, or has another shape or dtype.
+        """
+        self.set_inputs(inputs)
+        self.run()
+        assert self._memory is not None
+        outputs = [self._memory.arrays[n].copy() for n in self.program.outputs.values()]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def set_inputs(self, inputs: Inputs) -> None:
+        """Check the inputs and copy them into the model's memory."""
+        arrays = self._check(inputs)
+        memory = self._ready()
+        for name, array in arrays.items():
+            np.copyto(memory.arrays[self.program.inputs[name]], array)
+
+    def run(self) -> None:
+        """Run on the inputs set last (inputs' memory may be reused while it runs)."""
+        memory = self._ready()
+        assert self._run is not None
+        self._run(memory.state)
+
+    def _ready(self) -> Memory:
+        if self._memory is None:
+            if not self.target.is_host:
+                raise CallError(f"this model is compiled for {self.target.name}, not for this CPU")
+            machine = relax.VirtualMachine(self._executable, tvm.cpu())
+            self._run = machine["main"]
+            self._memory = Memory(self.program, self._constants)
+        return self._memory
+
+    def _check(self, inputs: Inputs) -> dict[str, np.ndarray]:
+        names = self.input_names
+        if isinstance(inputs, np.ndarray):
+            inputs = [inputs]
+        if isinstance(inputs, Mapping):
+            if unknown := [n for n in inputs if n not in names]:
+                raise CallError(f"unknown input {unknown[0]!r}; the inputs are {list(names)}")
+            if missing := [n for n in names if n not in inputs]:
+                raise CallError(f"input {missing[0]!r} is missing; the inputs are {list(names)}")
+            given = dict(inputs)
+        else:
+            if len(inputs) != len(names):
+                raise CallError(f"{len(inputs)} inputs given; the inputs are {list(names)}")
+            given = dict(zip(names, inputs, strict=True))
+        arrays = {}
+        for name in names:
+            buffer = self.program.buffers[self.program.inputs[name]]
+            array = np.asarray(given[name])
+            if array.shape != tuple(buffer.shape):
+                raise CallError(f"input {name!r} has shape {array.shape}; allowed: {buffer.shape}")
+            if str(array.dtype) != buffer.dtype:
+                raise CallError(f"input {name!r} has dtype {array.dtype}; allowed: {buffer.dtype}")
+            arrays[name] = array
+        return arrays
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of one inference."""
+        return sum(layer.gflop for layer in self.plan) * 1e9
+
+    def benchmark(
+        self, inputs: Inputs | None = None, *, runs: int = 50, min_seconds: float = 0.5
+    ) -> Benchmark:
+        """Time whole inferences, without the copies in and out.
+
+        Parameters
+        ----------
+        inputs : dict, list or ndarray, optional
+            What to run on; random data without.
+        runs : int
+            At least so many.
+        min_seconds : float
+            At least so long.
+        """
+        from tvm_ext.threads import default_threads
+
+        self.set_inputs(self.random_inputs() if inputs is None else inputs)
+        for _ in range(3):
+            self.run()
+        times: list[float] = []
+        while len(times) < runs or sum(times) < min_seconds:
+            start = time.perf_counter()
+            self.run()
+            times.append(time.perf_counter() - start)
+        p10, median, p90 = np.percentile(times, [10, 50, 90])
+        rate = self.flops / median
+        peak = self.target.fma_peak * default_threads()
+        return Benchmark(
+            median * 1e3, p10 * 1e3, p90 * 1e3, len(times), rate / 1e9, rate / peak
+        )
+
+    def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Standard normal floats, zeros and ones for integers, of the right shapes."""
+        rng = np.random.default_rng(seed)
+        arrays = {}
+        for name, number in self.program.inputs.items():
+            buffer = self.program.buffers[number]
+            if buffer.dtype.startswith("float"):
+                arrays[name] = rng.standard_normal(buffer.shape).astype(buffer.dtype)
+            else:
+                arrays[name] = rng.integers(0, 2, buffer.shape).astype(buffer.dtype)
+        return arrays
+
+    def profile(self, inputs: Inputs | None = None, *, runs: int = 20) -> Any:
+        """Time every layer inside the running model; see `tvm_ext.profiler.Profile`."""
+        from tvm_ext.profiler import profile
+
+        self.set_inputs(self.random_inputs() if inputs is None else inputs)
+        return profile(self, runs)
+
+    def kernel(self, name: str) -> Any:
+        """The compiled function of one kernel call (`program.calls[i].kernel`)."""
+        module = self._executable.mod if hasattr(self._executable, "mod") else self._executable
+        for library in [module, *module.imports]:
+            function = library.get_function(name) if library.implements_function(name) else None
+            if function is not None:
+                return function
+        return tvm.get_global_func(name)
+
+    @property
+    def memory(self) -> Memory:
+        """The model's buffers."""
+        return self._ready()
+
+    def assembly(self) -> str:
+        """The machine code of all kernels as text."""
+        return str(self._executable.mod.imports[0].inspect_source("asm"))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model as one file, which `tvm_ext.load` reads; see `tvm_ext.artifact`."""
+        from tvm_ext.artifact import save
+
+        return save(self, Path(path))
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> str:
+        """A text report; with `path`, also a self-contained HTML page there."""
+        from tvm_ext.report import report
+
+        return report(self, None if path is None else Path(path))
