@@ -16,7 +16,7 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import boxes, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.epilogue import SCALAR_OPS
 from tvm_ext.schedules.layout import operand_shape, stored_shape
@@ -24,9 +24,10 @@ from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
 from tvm_ext.target import CpuTarget
 
 _UNROLL = (1, 2, 4, 8)
-# A parallel loop costs about 5 us to start and join, in which a core streams about this much.
-_PARALLEL_BYTES = 64 << 10
-_PARALLEL_FLOPS = 100_000
+# A parallel loop costs 5 us or more to start and join; these take a core about 10 us (at 50 GB/s
+# from the L2 cache, at 30 GFLOP/s on a chain of operations).
+_PARALLEL_BYTES = 512 << 10
+_PARALLEL_FLOPS = 300_000
 _FORK_SECONDS = 5e-6
 # Operations whose result at the zeros of the missing lanes may not be finite.
 _NOT_FINITE_AT_ZERO = frozenset(
@@ -59,7 +60,7 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
                 d in (1, n) for d, n in zip(operand.shape, w.shape, strict=True)
             )
             if not fits:
-                return refuse(f"operand {i} of shape {operand.shape} doesn't broadcast to {w.shape}")
+                return refuse(f"operand {i}: shape {operand.shape} doesn't broadcast to {w.shape}")
         return YES
 
     def layouts(
@@ -165,59 +166,5 @@ def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int)
         T.buffer_store(out, w.epilogue.evaluate([], load), index)
 
     grain = (*(1,) * (len(extents) - 1), width * params["vectors"])
-    cuts = _cut(extents, grain, params["tasks"])
-    with emit.parallel_tasks(*(count for count, _ in cuts)) as task:
-        starts = [
-            tirx.min(t * size, n - size) if count * size > n else t * size
-            for t, (count, size), n in zip(task, cuts, extents, strict=True)
-        ]
-        _emit_task(starts, [size for _, size in cuts], width, params["vectors"], store)
-
-
-def _cut(extents: Shape, grain: Shape, tasks: int) -> list[tuple[int, int]]:
-    """For each dimension how many tasks share it and how much of it each has, outermost first.
-
-    The last task of a dimension that doesn't divide starts earlier and overlaps the one before.
-    """
-    cuts = []
-    for extent, unit in zip(extents, grain, strict=True):
-        size = -(-extent // tasks)
-        size = min(extent, -(-size // unit) * unit)
-        count = -(-extent // size)
-        cuts.append((count, size))
-        tasks = -(-tasks // count)
-    return cuts
-
-
-def _emit_task(
-    starts: list[Any], sizes: list[int], width: int, vectors: int, store: Any
-) -> None:
-    """Loops over a box of the fused dimensions; `store(index)` writes one element."""
-    *outer_sizes, row = sizes
-    # A row shorter than a vector takes the widest one that fits.
-    width = min(width, 1 << (row.bit_length() - 1))
-    unroll = min(vectors, row // width)
-    body, rest = divmod(row, unroll * width)
-    rows = outer_sizes[-1] if outer_sizes else 1
-    together = min(rows, max(1, vectors * width // row))
-
-    def vector(index: list[Any], offset: Any) -> None:
-        with emit.loop(width, "vectorized") as lane:
-            store([*index, starts[-1] + offset + lane])
-
-    def columns(index: list[Any]) -> None:
-        with emit.loop(body) as i, emit.loop(unroll, "unroll") as u:
-            vector(index, (i * unroll + u) * width)
-        for u in range(-(-rest // width)):
-            vector(index, min(row - rest + u * width, row - width))
-
-    with emit.nest(outer_sizes[:-1]) as at:
-        index = [start + i for start, i in zip(starts, at, strict=False)]
-        if not outer_sizes:
-            columns([])
-            return
-        with emit.loop(rows // together) as r, emit.loop(together, "unroll") as u:
-            columns([*index, starts[-2] + r * together + u])
-        if rows % together:
-            with emit.loop(rows % together) as u:
-                columns([*index, starts[-2] + rows - rows % together + u])
+    with boxes.parallel_boxes(extents, grain, params["tasks"]) as (starts, sizes):
+        boxes.each_vector(starts, sizes, width, params["vectors"], store)

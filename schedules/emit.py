@@ -75,25 +75,28 @@ class RegisterTile:
 
     def __init__(self, rows: int, columns: int, lanes: int) -> None:
         self.rows, self.columns, self.lanes = rows, columns, lanes
-        self._buffer = T.alloc_buffer((rows * columns * lanes,), "float32", scope="local")
-
-    def _at(self, row: Index, column: Index, lane: Index) -> Index:
-        return (row * self.columns + column) * self.lanes + lane
+        # One buffer a row: TVM puts it on the stack, from where LLVM can promote it, only below
+        # 1 KB and with this scope. A pointer into TVM's workspace pool would stay in memory.
+        self._buffers = [
+            T.alloc_buffer((columns * lanes,), "float32", scope="global") for _ in range(rows)
+        ]
 
     def each(self, body: Callable[[Index, Index, Index], None]) -> None:
-        """Call `body(row, column, lane)` inside unrolled, vectorised loops."""
-        with loop(self.rows, "unroll") as row, loop(self.columns, "unroll") as column:
-            with T.vectorized(0, self.lanes) as lane:
-                body(row, column, lane)
+        """Call `body(row, column, lane)` for constant rows and columns, in vectorised loops."""
+        for row in range(self.rows):
+            for column in range(self.columns):
+                with T.vectorized(0, self.lanes) as lane:
+                    body(row, column, lane)
 
-    def get(self, row: Index, column: Index, lane: Index) -> tirx.Expr:
-        return self._buffer[self._at(row, column, lane)]
+    def get(self, row: int, column: int, lane: Index) -> tirx.Expr:
+        return self._buffers[row][column * self.lanes + lane]
 
     def fill(self, value: Callable[[Index, Index, Index], tirx.Expr]) -> None:
         """Set every element."""
 
         def body(row: Index, column: Index, lane: Index) -> None:
-            T.buffer_store(self._buffer, value(row, column, lane), [self._at(row, column, lane)])
+            at = column * self.lanes + lane
+            T.buffer_store(self._buffers[row], value(row, column, lane), [at])
 
         self.each(body)
 
@@ -220,3 +223,39 @@ def prefetch(buffer: Any, index: Sequence[Index], level: int) -> None:
             tirx.const(1, "int32"),
         )
     )
+
+
+def panel_start(panel: Index, width: int, blocks: int) -> Index:
+    """First block of a panel; the last panel overlaps its neighbour when `width` doesn't divide."""
+    if blocks % width == 0:
+        return panel * width
+    if isinstance(panel, int):
+        return min(panel * width, blocks - width)
+    return tirx.min(panel * width, blocks - width)
+
+
+@contextlib.contextmanager
+def tasks(parallel: bool, *extents: int) -> Iterator[tuple[Index, ...]]:
+    """`parallel_tasks`, or the same loops on the calling thread alone."""
+    with parallel_tasks(*extents) if parallel else nest(extents) as indices:
+        yield indices
+
+
+def cover(extent: int, lanes: int, body: Callable[[Index, int], None]) -> None:
+    """Call `body(start, lanes)` for vectors that cover [0, extent).
+
+    What whole vectors leave over is covered by one that overlaps its neighbour, so `body` may
+    compute an element twice; an extent below `lanes` takes the widest power of two that fits.
+    """
+    lanes = min(lanes, 1 << (extent.bit_length() - 1))
+    with loop(extent // lanes) as i:
+        body(i * lanes, lanes)
+    if extent % lanes:
+        body(extent - lanes, lanes)
+
+
+def hold(value: tirx.Expr) -> tirx.Expr:
+    """A scalar computed once, here, however often the result is used."""
+    buffer = T.alloc_buffer((1,), str(value.ty.dtype), scope="local")
+    T.buffer_store(buffer, value, [0])
+    return buffer[0]

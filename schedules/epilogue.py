@@ -14,6 +14,7 @@ from tvm import tirx
 
 from tvm_ext.schedules import scalar_functions as sf
 from tvm_ext.schedules import scalar_math as sm
+from tvm_ext.schedules.sharing import share
 
 # ("value", i): the kernel's result or an earlier step; ("operand", j); ("const", number).
 Ref = tuple[str, Any]
@@ -81,7 +82,7 @@ class Epilogue:
             like = dtypes[0] if dtypes and step.op != "where" else step.dtype
             args = [get(ref, like) for ref in step.args]
             values.append(SCALAR_OPS[step.op](args, step))
-        return values[-1]
+        return share(values[-1])
 
     @property
     def flops(self) -> int:
@@ -180,7 +181,7 @@ SCALAR_OPS: dict[str, Scalar] = {
     "isfinite": _plain(sf.is_finite),
     "logical_and": _plain(tirx.And),
     "logical_or": _plain(tirx.Or),
-    "logical_xor": _plain(tirx.NE),
+    "logical_xor": _plain(sf.logical_xor),
     "logical_not": _plain(tirx.Not),
     "bitwise_and": lambda a, s: a[0] & a[1],
     "bitwise_or": lambda a, s: a[0] | a[1],

@@ -1,4 +1,8 @@
-"""Conversion between the model's own layout and channel-blocked ones."""
+"""Conversion between the model's own layout and channel-blocked ones.
+
+Lanes x lanes elements are transposed in registers, so that both sides are read and written in
+whole vectors along their contiguous dimension.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
-
 from tvm_ext.schedules import emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, register
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
 from tvm_ext.schedules.layout import stored_shape
+
 from tvm_ext.target import CpuTarget
 
 
@@ -34,55 +40,110 @@ class LayoutWorkload:
 
     @property
     def bytes(self) -> int:
-        return 8 * prod(self.shape)
+        return 2 * np.dtype(self.dtype).itemsize * prod(self.shape)
+
+
+# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
+_PARALLEL_BYTES = 256 << 10
+_FORK_SECONDS = 5e-6
 
 
 @register
 class LayoutTransform(Algorithm[LayoutWorkload]):
-    """One pass over the tensor."""
+    """One pass over the tensor.
+
+    Parameter of the plan: `parallel`, whether threads share the channel blocks.
+    """
 
     name: ClassVar[str] = "layout_transform"
     workload_type: ClassVar[type] = LayoutWorkload
 
     def supports(self, workload: LayoutWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if (w.block_in == 0) == (w.block_out == 0):
+            return refuse(f"blocks {w.block_in} -> {w.block_out}; exactly one must be 0 (plain)")
         return YES
 
     def space(self, workload: LayoutWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
-        return {}
+        return {"parallel": (False, True)}
 
     def default(self, workload: LayoutWorkload, target: CpuTarget) -> dict[str, Any]:
-        return {}
+        return {"parallel": workload.bytes > _PARALLEL_BYTES and target.cores > 1}
 
     def cost(self, workload: LayoutWorkload, params: Params, target: CpuTarget) -> float:
-        return workload.bytes / target.memory_bandwidth
+        threads = params["parallel"] and target.cores > 1
+        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
+        return workload.bytes / bandwidth + _FORK_SECONDS * threads
 
     def kernel(
         self, workload: LayoutWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
     ) -> tirx.PrimFunc:
-        w = workload
-        n, c, *spatial = w.shape
-        size = prod(spatial)
+        return emit.build(lambda: _emit(workload, params))
 
-        def body() -> None:
-            data = emit.argument("data", stored_shape(w.shape, w.block_in), w.dtype)
-            out = emit.argument("out", stored_shape(w.shape, w.block_out), w.dtype)
-            lanes = w.block_out or w.block_in
-            blocks = -(-c // lanes)
-            if w.block_out:
-                src = emit.view(data, (n, c, size), w.dtype)
-                dst = emit.view(out, (n, blocks, size, lanes), w.dtype)
-            else:
-                src = emit.view(data, (n, blocks, size, lanes), w.dtype)
-                dst = emit.view(out, (n, c, size), w.dtype)
-            with emit.parallel_tasks(n, blocks) as (b, k):
-                with T.serial(0, size) as p, T.serial(0, lanes) as i:
-                    inside = k * lanes + i < c
-                    if w.block_out:
-                        value = src[b, tirx.min(k * lanes + i, c - 1), p]
-                        zero = tirx.const(0, w.dtype)
-                        T.buffer_store(dst, tirx.if_then_else(inside, value, zero), [b, k, p, i])
-                    else:
-                        with T.If(inside), T.Then():
-                            T.buffer_store(dst, src[b, k, p, i], [b, k * lanes + i, p])
 
-        return emit.build(body)
+def _emit(w: LayoutWorkload, params: Params) -> None:
+    """Declare the arguments and emit the loops over channel blocks and tiles of positions."""
+    n, channels, *spatial = w.shape
+    size, lanes = prod(spatial), w.block_out or w.block_in
+    blocks, rest = -(-channels // lanes), channels % lanes
+    data = emit.argument("data", stored_shape(w.shape, w.block_in), w.dtype)
+    out = emit.argument("out", stored_shape(w.shape, w.block_out), w.dtype)
+    plain, blocked = (data, out) if w.block_out else (out, data)
+    plain = emit.view(plain, (n, channels, size), w.dtype)
+    blocked = emit.view(blocked, (n, blocks, size, lanes), w.dtype)
+    in_registers = lanes in (4, 8, 16) and size >= lanes and np.dtype(w.dtype).itemsize == 4
+
+    def tile(b: Any, k: Any, start: Any, rows: int) -> None:
+        """`lanes` positions of the first `rows` channels of a block."""
+        zero = tirx.Broadcast(tirx.const(0, w.dtype), lanes)
+
+        def channel(i: int) -> list[Any]:
+            return [b, k * lanes + i, start]
+
+        def position(i: int) -> list[Any]:
+            return [b, k, start + i, 0]
+
+        if w.block_out:
+            transpose(
+                lanes,
+                w.dtype,
+                lambda i: vector_at(plain, channel(i), lanes) if i < rows else zero,
+                lambda i, x: store_vector(blocked, x, position(i), lanes),
+            )
+        else:
+
+            def store(i: int, x: Any) -> None:
+                if i < rows:
+                    store_vector(plain, x, channel(i), lanes)
+
+            transpose(lanes, w.dtype, lambda i: vector_at(blocked, position(i), lanes), store)
+
+    def elements(b: Any, k: Any, rows: int) -> None:
+        """A block without vectors: few positions, or elements of another size."""
+        with emit.loop(size) as p:
+            with emit.loop(rows) as i:
+                if w.block_out:
+                    T.buffer_store(blocked, plain[b, k * lanes + i, p], [b, k, p, i])
+                else:
+                    T.buffer_store(plain, blocked[b, k, p, i], [b, k * lanes + i, p])
+            if w.block_out and rows < lanes:
+                with emit.loop(lanes - rows) as i:
+                    T.buffer_store(blocked, tirx.const(0, w.dtype), [b, k, p, rows + i])
+
+    def block(b: Any, k: Any, rows: int) -> None:
+        if in_registers:
+            emit.cover(size, lanes, lambda start, _: tile(b, k, start, rows))
+        else:
+            elements(b, k, rows)
+
+    with emit.tasks(params["parallel"], n, blocks) as (b, k):
+        if not rest:
+            block(b, k, lanes)
+        elif blocks == 1:
+            block(b, 0, rest)
+        else:
+            with T.If(k < blocks - 1):
+                with T.Then():
+                    block(b, k, lanes)
+                with T.Else():
+                    block(b, blocks - 1, rest)

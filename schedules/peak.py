@@ -47,7 +47,7 @@ def measure_memory_bandwidth(target: CpuTarget) -> float:
         tile.each(lambda r, c, i: T.buffer_store(out, tile.get(r, c, i), [r, i]))
 
     data = np.ones((rows, chains, lanes), "float32")
-    seconds = _best_time(target, body, [data, np.zeros((chains, lanes), "float32")], repeats=3)
+    seconds = _best_time(target, body, [data, np.zeros((chains, lanes), "float32")], repeats=8)
     return data.nbytes / seconds
 
 

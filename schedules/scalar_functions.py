@@ -143,7 +143,13 @@ def cosh(x: tirx.Expr) -> tirx.Expr:
 
 def not_equal(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
     """Whether two values differ; true if either is NaN, where `tirx.NE` compares as ordered."""
-    return tirx.Not(tirx.EQ(a, b))
+    differ = tirx.NE(a, b)
+    return tirx.any(differ, tirx.isnan(a), tirx.isnan(b)) if _is_float(a) else differ
+
+
+def logical_xor(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """Whether exactly one holds; LLVM has no comparison of two booleans from TVM."""
+    return tirx.all(tirx.any(a, b), tirx.Not(tirx.all(a, b)))
 
 
 def is_infinite(x: tirx.Expr) -> tirx.Expr:

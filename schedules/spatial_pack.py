@@ -29,6 +29,9 @@ from tvm_ext.target import CpuTarget
 
 # Share of the L2 cache that a chunk of input may take; the rest is for weights and output.
 _L2_SHARE = 0.5
+# Beyond this many chunks nothing gets better.
+_MOST_TASKS = 64
+_TASK_SECONDS = 2e-7
 
 
 @register
@@ -69,46 +72,54 @@ class SpatialPack(Algorithm[ConvWorkload]):
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, g = workload, ConvGeometry.of(workload)
-        blocks = _group_blocks(w, target)
+        blocks, extent = _group_blocks(w, target), _chunk_extent(g)
         tile = best_tile(g.out[-1], blocks, target)
-        extent = _chunk_extent(g)
-        budget = _L2_SHARE * target.l2 / 4
-        if g.flat and not g.must_stage:
-            fit = max(1, int(budget / w.in_channels) // tile.rows) * tile.rows
-        else:
-            fit = max(1, int(budget / (w.in_channels * prod(g.staged[1:]))))
-            if not g.flat:
-                fit = max(1, fit // g.stride[0] - (g.kernel[0] - 1))
-        chunks = -(-extent // min(fit, extent))
-        # Threads share chunks of positions first: a chunk's weights are then read once by each.
-        others = w.batch * w.groups
-        while chunks * others % target.cores and chunks < extent and extent >= 4 * target.cores:
-            chunks += 1
-        chunk = -(-extent // chunks)
-        if g.flat and not g.must_stage and chunk > tile.rows:
-            chunk = -(-chunk // tile.rows) * tile.rows
-        tasks = -(-extent // chunk) * others
-        pieces = 1
-        if tasks < 2 * target.cores:
-            panels = -(-blocks // tile.columns)
-            pieces = min(panels, -(-2 * target.cores // tasks)) if tasks % target.cores else 1
-        return {
-            "tile": tile.rows, "blocks": tile.columns, "chunk": min(chunk, extent),
-            "pieces": pieces, "stage": g.must_stage,
-        }  # fmt: skip
+        panels = -(-blocks // tile.columns)
+        by_position = g.flat and not g.must_stage
+        unit = tile.rows if by_position else 1
+        options = []
+        for tasks in range(1, min(extent, _MOST_TASKS) + 1):
+            chunk = min(extent, -(-(-(-extent // tasks)) // unit) * unit)
+            if -(-extent // chunk) != tasks:
+                continue
+            for pieces in sorted({1, min(target.cores, panels)}):
+                params = {
+                    "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
+                    "stage": g.must_stage,
+                }  # fmt: skip
+                options.append((self.cost(w, params, target), tasks * pieces, params))
+        return min(options, key=lambda option: option[:2])[-1]
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
         w, g = workload, ConvGeometry.of(workload)
         blocks = _group_blocks(w, target)
         padded = blocks * target.lanes * w.groups / w.out_channels
         share = efficiency(Tile(params["tile"], params["blocks"]), g.out[-1], blocks, target)
-        compute = 2 * w.macs * padded / (share * target.fma_peak * target.cores)
-        chunks = -(-_chunk_extent(g) // params["chunk"])
-        # Weights come from memory once, and from the next cache level again for each chunk.
-        traffic = w.bytes + 0.25 * w.weight_bytes * (chunks * w.batch - 1)
+        multiply = 2 * w.macs * padded / (share * target.fma_peak)
+
+        extent = _chunk_extent(g)
+        tasks = -(-extent // params["chunk"]) * w.batch
+        jobs = tasks * w.groups * params["pieces"]
+        halo = 0 if g.flat else g.kernel[0] - g.stride[0]
+        step = 1 if g.flat else g.stride[0]
+        rows = (params["chunk"] * step + max(0, halo)) * prod(g.staged[1:])
+        positions = params["chunk"] if g.flat and not g.must_stage else rows
+        input_bytes = 4 * positions * w.in_channels / w.groups
+        staging = 0.0
         if params["stage"]:
-            traffic += 4 * w.batch * w.in_channels * prod(g.staged)
-        return compute + 0.5 * traffic / target.memory_bandwidth
+            staging = 2 * input_bytes * params["pieces"] / target.shared_bandwidth
+        # A chunk that overflows the L2 cache comes from the shared one for each panel of weights.
+        panels = -(-blocks // params["blocks"])
+        spilled = max(0.0, input_bytes - _L2_SHARE * target.l2) * panels / target.shared_bandwidth
+        # Weights that overflow it come from there for each chunk.
+        weights = w.weight_bytes * padded
+        level = target.shared_bandwidth if weights < target.l3 else target.memory_bandwidth
+        reread = max(0.0, weights - 0.5 * target.l2) * (tasks - 1) / level
+        work = multiply + (staging + spilled) * tasks * w.groups + reread
+        work += tasks * w.groups * _TASK_SECONDS
+        compute = work * -(-jobs // target.cores) / jobs
+        stream = 0.7 * w.bytes / target.memory_bandwidth
+        return max(compute, stream) + 0.3 * min(compute, stream)
 
     def pack(
         self,
@@ -126,7 +137,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         if missing:
             data = np.pad(data, [(0, 0), (0, missing)] + [(0, 0)] * (data.ndim - 2))
         data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
-        starts = [_panel_start(p, width, blocks) for p in range(-(-blocks // width))]
+        starts = [emit.panel_start(p, width, blocks) for p in range(-(-blocks // width))]
         panels = np.stack([data[:, s : s + width] for s in starts], axis=1)
         # (group, panel, block, lane, outer, step, *kernel) -> (.., outer, *kernel, step, block, lane)
         taps = range(6, panels.ndim)
@@ -157,15 +168,6 @@ def _chunk_extent(g: ConvGeometry) -> int:
     if g.flat:
         return g.staged[0] if g.must_stage else g.out[-1]
     return g.out[0]
-
-
-def _panel_start(panel: Any, width: int, blocks: int) -> Any:
-    """First block of a panel: the last panel overlaps its neighbour when width doesn't divide."""
-    if blocks % width == 0:
-        return panel * width
-    if isinstance(panel, int):
-        return min(panel * width, blocks - width)
-    return tirx.min(panel * width, blocks - width)
 
 
 def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]) -> None:
@@ -243,7 +245,7 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
                                 (group * panels + panel, co, *taps, ci, c, lane)
                             ],
                         )  # fmt: skip
-                block0 = group * blocks + _panel_start(panel, width, blocks)
+                block0 = group * blocks + emit.panel_start(panel, width, blocks)
                 at_rows = (0,) if g.flat else (first + rows[0], *rows[1:])
 
                 def store(row: Any, c: Any, lane: Any) -> None:

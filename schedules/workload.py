@@ -315,3 +315,24 @@ class GenericWorkload:
 def operand_bytes(epilogue: Epilogue) -> int:
     """Bytes that an epilogue's operands add to a kernel's traffic."""
     return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
+
+
+@dataclass(frozen=True)
+class TransposeWorkload:
+    """A permutation of dimensions that moves data; `axes` as numpy's transpose takes them."""
+
+    shape: Shape
+    axes: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def out_shape(self) -> Shape:
+        return tuple(self.shape[axis] for axis in self.axes)
+
+    @property
+    def flops(self) -> int:
+        return 0
+
+    @property
+    def bytes(self) -> int:
+        return 8 * prod(self.shape)

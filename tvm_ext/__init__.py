@@ -13,10 +13,11 @@ from tvm_ext import threads as _threads  # noqa: E402
 
 _threads.configure()
 
+from tvm_ext.artifact import load  # noqa: E402
 from tvm_ext.build import build, plan  # noqa: E402
 from tvm_ext.executable import Executable  # noqa: E402
 from tvm_ext.frontend import load_model  # noqa: E402
 from tvm_ext.plan import LayerPlan, Plan  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["Executable", "LayerPlan", "Plan", "build", "load_model", "plan"]
+__all__ = ["Executable", "LayerPlan", "Plan", "build", "load", "load_model", "plan"]

@@ -65,7 +65,7 @@ def build(
     lowered = lower(mod, found, chosen, cpu, names, progress)
     progress("compile")
     code = compile_program(lowered.program, lowered.kernels, cpu)
-    return Executable(code, lowered.program, lowered.constants, chosen, cpu)
+    return Executable(code, lowered.program, lowered.constants, chosen, cpu, lowered.kernels)
 
 
 def plan(

@@ -1,4 +1,4 @@
-"""Every error a user can meet. Each names the option, layer or file, the value seen and what is allowed."""
+"""Every error a user can meet: each names the option, layer or file, the value, and the limits."""
 
 from __future__ import annotations
 

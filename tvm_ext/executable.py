@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_ext.errors import CallError
+from tvm_ext.errors import ArtifactError, CallError
 from tvm_ext.memory import Memory
 from tvm_ext.plan import Plan
 from tvm_ext.program import Program
@@ -70,6 +71,7 @@ class Executable:
         constants: Mapping[int, np.ndarray],
         plan: Plan,
         target: CpuTarget,
+        kernels: Mapping[str, Any] | None = None,
     ) -> None:
         self.plan, self.target = plan, target
         self.program = program
@@ -77,6 +79,7 @@ class Executable:
         self.output_names = tuple(program.outputs)
         self._executable = executable
         self._constants = dict(constants)
+        self._kernels = kernels
         self._memory: Memory | None = None
         self._run: Callable[[Any], Any] | None = None
 
@@ -124,6 +127,8 @@ class Executable:
             machine = relax.VirtualMachine(self._executable, tvm.cpu())
             self._run = machine["main"]
             self._memory = Memory(self.program, self._constants)
+            # The slab holds them from here on.
+            self._constants = {n: self._memory.constant(n) for n in self._constants}
         return self._memory
 
     def _check(self, inputs: Inputs) -> dict[str, np.ndarray]:
@@ -183,9 +188,7 @@ class Executable:
         p10, median, p90 = np.percentile(times, [10, 50, 90])
         rate = self.flops / median
         peak = self.target.fma_peak * default_threads()
-        return Benchmark(
-            median * 1e3, p10 * 1e3, p90 * 1e3, len(times), rate / 1e9, rate / peak
-        )
+        return Benchmark(median * 1e3, p10 * 1e3, p90 * 1e3, len(times), rate / 1e9, rate / peak)
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Standard normal floats, zeros and ones for integers, of the right shapes."""
@@ -220,9 +223,26 @@ class Executable:
         """The model's buffers."""
         return self._ready()
 
+    @property
+    def constants(self) -> Mapping[int, np.ndarray]:
+        """The contents of the constant buffers, by number; not to be written to."""
+        return self._constants
+
     def assembly(self) -> str:
-        """The machine code of all kernels as text."""
+        """The machine code of all kernels as text.
+
+        Raises
+        ------
+        ArtifactError
+            The model comes from a file, which holds machine code only.
+        """
+        if self._is_loaded:
+            raise ArtifactError("a loaded model has no assembly text; build it from the model")
         return str(self._executable.mod.imports[0].inspect_source("asm"))
+
+    @property
+    def _is_loaded(self) -> bool:
+        return isinstance(self._executable, tvm.runtime.Module)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model as one file, which `tvm_ext.load` reads; see `tvm_ext.artifact`."""
@@ -230,8 +250,59 @@ class Executable:
 
         return save(self, Path(path))
 
+    def link(self, path: str | os.PathLike[str]) -> None:
+        """Write the kernels and the VM function as a shared library, without the weights.
+
+        Raises
+        ------
+        ArtifactError
+            The model comes from a file, or linking fails.
+        """
+        if self._is_loaded:
+            raise ArtifactError("a loaded model can't be saved again; copy its file instead")
+        _link(self._executable, path)
+
+    def export_library(self, path: str | os.PathLike[str]) -> Path:
+        """Write a shared library that TVM's own runtime runs, without this package.
+
+        ``tvm.relax.VirtualMachine(tvm.runtime.load_module(path), tvm.cpu())["main"](x, ...)``
+        takes the inputs in the order of `input_names` and returns the output, or the outputs as
+        a tuple. The weights are inside.
+
+        Parameters
+        ----------
+        path : path
+            Customarily with the suffix ``.so``.
+
+        Raises
+        ------
+        ArtifactError
+            The model comes from a file, there is no C compiler, or linking fails.
+        """
+        from tvm_ext.artifact import check_linker
+        from tvm_ext.compile import compile_standalone
+
+        if self._kernels is None:
+            raise ArtifactError("a loaded model can't be exported; build it from the model")
+        check_linker(self.target)
+        code = compile_standalone(self.program, self._kernels, self.constants, self.target)
+        _link(code, path)
+        return Path(path)
+
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """A text report; with `path`, also a self-contained HTML page there."""
         from tvm_ext.report import report
 
         return report(self, None if path is None else Path(path))
+
+
+def _link(executable: Any, path: str | os.PathLike[str]) -> None:
+    """Link in a temporary folder beside `path`, so that a failure leaves no partial file."""
+    path = Path(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".tvm_ext-", dir=path.parent) as folder:
+            made = Path(folder, "code.so")
+            executable.export_library(str(made))
+            os.replace(made, path)
+    except (OSError, RuntimeError) as error:
+        raise ArtifactError(f"can't link {path}: {error}") from error

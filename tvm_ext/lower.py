@@ -70,6 +70,8 @@ def lower(
             state.layer(*by_output[var])
         elif isinstance(expr, relax.Var):
             state.alias(var, expr)
+        elif isinstance(expr, relax.Tuple):
+            state.tuples[var] = [state.value(x, 0, "output") for x in expr.fields]
         elif isinstance(expr, relax.TupleGetItem):
             state.define(var, 0, state.tuples[expr.tuple_value][expr.index])
         else:

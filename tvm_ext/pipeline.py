@@ -8,6 +8,7 @@ from tvm import relax
 from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fuse_groups import FuseGroups
+from tvm_ext.passes.merge_affine import MergeAffine
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 
 
@@ -20,6 +21,7 @@ def graph_pipeline() -> tvm.transform.Sequential:
             FoldConstants(),
             SimplifyBatchNorm(),
             FoldConstants(),
+            MergeAffine(),
             FoldScale(),
             relax.transform.DeadCodeElimination(),
             FuseGroups(),

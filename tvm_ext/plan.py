@@ -1,4 +1,4 @@
-"""The plan: every decision about a model as plain data, which prints, round-trips and can be edited."""
+"""The plan: every decision about a model as plain data that prints, round-trips and is editable."""
 
 from __future__ import annotations
 
@@ -77,7 +77,13 @@ class LayerPlan:
                 raise PlanError(
                     f"layer {self.name}: {option} {value!r}; allowed: {', '.join(allowed)}"
                 )
-        if len(self.layout) != 2:
+        for option, kind, allowed_kind in (
+            ("ops", list, "a list"), ("params", dict, "a mapping"), ("rejected", dict, "a mapping"),
+        ):  # fmt: skip
+            value = getattr(self, option)
+            if not isinstance(value, kind):
+                raise PlanError(f"layer {self.name}: {option} {value!r}; allowed: {allowed_kind}")
+        if not isinstance(self.layout, list) or len(self.layout) != 2:
             raise PlanError(f"layer {self.name}: layout {self.layout!r}; allowed: [input, output]")
 
 
@@ -108,8 +114,8 @@ class Plan:
 
     def to_yaml(self) -> str:
         """The plan as YAML; `from_yaml` gives an equal plan back."""
-        data = {"version": self.version, "target": self.target}
-        data["layers"] = [asdict(layer) for layer in self.layers]  # type: ignore[assignment]
+        data: dict[str, Any] = {"version": self.version, "target": self.target}
+        data["layers"] = [asdict(layer) for layer in self.layers]
         return yaml.safe_dump(data, sort_keys=False, width=100)
 
     @classmethod
@@ -129,6 +135,13 @@ class Plan:
             raise PlanError("the plan needs the keys version, target and layers")
         if data["version"] != SCHEMA_VERSION:
             raise PlanError(f"plan version {data['version']!r}; allowed: {SCHEMA_VERSION}")
+        if extra := set(data) - {"version", "target", "layers"}:
+            raise PlanError(
+                f"the plan has unknown keys {sorted(map(str, extra))}; "
+                "allowed: version, target, layers"
+            )
+        if not isinstance(data["layers"], list):
+            raise PlanError(f"the plan's layers is a list, not {data['layers']!r}")
         known = {f.name for f in fields(LayerPlan)}
         layers = []
         for i, entry in enumerate(data["layers"]):
@@ -136,7 +149,7 @@ class Plan:
                 raise PlanError(f"layer {i} of the plan needs the keys name, ops and algorithm")
             if unknown := set(entry) - known:
                 raise PlanError(
-                    f"layer {entry['name']}: unknown keys {sorted(unknown)}; "
+                    f"layer {entry['name']}: unknown keys {sorted(map(str, unknown))}; "
                     f"allowed: {sorted(known)}"
                 )
             layers.append(LayerPlan(**entry))

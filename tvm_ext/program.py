@@ -134,9 +134,10 @@ def plan_memory(program: Program) -> None:
     for number in sorted(arena, key=lambda n: (-program.buffers[n].nbytes, first[n])):
         buffer = program.buffers[number]
         busy = sorted(
-            (program.buffers[o].offset, program.buffers[o].offset + aligned(program.buffers[o].nbytes))
+            (other.offset, other.offset + aligned(other.nbytes))
             for o in placed
             if first[o] <= last[number] and first[number] <= last[o]
+            for other in [program.buffers[o]]
         )
         offset = 0
         for low, high in busy:

@@ -17,6 +17,8 @@ from tvm_ext.threads import default_threads
 _CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
 _NOMINAL_HZ = 3.0e9
+# Last-level cache over memory bandwidth, as one core sees them on desktop and server parts.
+_SHARED_FACTOR = 2.5
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class CpuTarget:
         """Bytes a second that one core reads from beyond its caches."""
         return _measured(self)[1] if self.is_host else 10e9
 
+    @property
+    def shared_bandwidth(self) -> float:
+        """Bytes a second that one core reads from the last-level cache: a model, not measured."""
+        return _SHARED_FACTOR * self.memory_bandwidth
+
 
 def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget:
     """Turn what a user writes into a `CpuTarget`.
@@ -97,7 +104,9 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
     triple = config.get("mtriple", host_triple)
     arch = triple.split("-")[0]
     if arch not in ("x86_64", "aarch64", "arm64"):
-        raise TargetError(f"target architecture {arch!r} is not supported; allowed: x86_64, aarch64")
+        raise TargetError(
+            f"target architecture {arch!r} is not supported; allowed: x86_64, aarch64"
+        )
     if "mcpu" not in config and arch == "x86_64" and "mtriple" not in config:
         config["mcpu"] = host_cpu
     mcpu = config.get("mcpu")
@@ -149,8 +158,8 @@ def _config(target: str | Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _known_cpus(triple: str) -> frozenset[str]:
-    arch_list = tvm.target.codegen.llvm_get_cpu_archlist(Target({"kind": "llvm", "mtriple": triple}))
-    return frozenset(str(cpu) for cpu in arch_list)
+    target = Target({"kind": "llvm", "mtriple": triple})
+    return frozenset(str(cpu) for cpu in tvm.target.codegen.llvm_get_cpu_archlist(target))
 
 
 def _features(config: Mapping[str, Any]) -> set[str]:

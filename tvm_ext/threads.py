@@ -10,7 +10,7 @@ _SHARED_MODE = 0
 
 
 def default_threads() -> int:
-    """Threads that kernels will use: TVM_NUM_THREADS, OMP_NUM_THREADS, else this process's cores."""
+    """Threads kernels will use: TVM_NUM_THREADS, OMP_NUM_THREADS, else this process's cores."""
     for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:

@@ -31,7 +31,8 @@ def load_onnx(
 def _read(path: Path) -> onnx.ModelProto:
     """Read a model file and the external data beside it."""
     try:
-        model = onnx.load(path)
+        # Without the format, the file's extension would choose among several text formats.
+        model = onnx.load(path, format="protobuf")
     except FileNotFoundError as err:
         raise ModelError(f"{path}: no such file: {err.filename or path}") from err
     except DecodeError as err:
@@ -41,4 +42,6 @@ def _read(path: Path) -> onnx.ModelProto:
     # An empty file is a valid protobuf message, and so is a file cut between two fields.
     if not model.graph.output:
         raise ModelError(f"{path} isn't a complete ONNX file: its graph has no outputs")
+    if not model.opset_import:
+        raise ModelError(f"{path} isn't a complete ONNX file: it names no operator set")
     return model

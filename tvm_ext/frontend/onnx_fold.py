@@ -32,7 +32,11 @@ _RANDOM = frozenset(
 
 def can_fold(node: onnx.NodeProto) -> bool:
     """Tell whether a node's value follows from its inputs' values alone."""
-    return node.domain in DEFAULT_DOMAINS and node.op_type not in _RANDOM
+    return (
+        node.domain in DEFAULT_DOMAINS
+        and node.op_type not in _RANDOM
+        and onnx.defs.has(node.op_type)
+    )
 
 
 def fold_inputs(node: onnx.NodeProto) -> list[str]:

@@ -19,10 +19,12 @@ from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
 
 import tvm_ext.frontend.onnx_converters  # noqa: F401  (registers our converters)
 from tvm_ext.errors import ModelError
+from tvm_ext.frontend.onnx_converters.values import const
 from tvm_ext.frontend.onnx_fold import can_fold, fold, fold_inputs
 from tvm_ext.frontend.onnx_graph import Graph, node_label, tensor_array
 from tvm_ext.frontend.onnx_registry import (
     DEFAULT_DOMAINS,
+    TVM_WRONG,
     Node,
     find_converter,
     find_tvm_converter,
@@ -65,7 +67,7 @@ def import_graph(graph: Graph) -> tvm.IRModule:
     bb = importer.bb
     with bb.function("main", params=params):
         with bb.dataflow():
-            importer.convert_nodes(graph.nodes)
+            importer.convert_graph(graph)
             outputs = [importer.expr(name, "the graph's output") for name in graph.outputs]
             result = bb.emit_output(outputs[0] if len(outputs) == 1 else relax.Tuple(outputs))
         bb.emit_func_output(result)
@@ -73,7 +75,8 @@ def import_graph(graph: Graph) -> tvm.IRModule:
     mod["main"] = mod["main"].with_attrs(
         {"num_input": len(params), OUTPUT_NAMES: list(graph.outputs)}
     )
-    return mod
+    # The builder ends a dataflow block with a copy of each output; this drops the copies.
+    return relax.transform.CanonicalizeBindings()(mod)
 
 
 class _Importer:
@@ -99,11 +102,25 @@ class _Importer:
             array = self.array(name)
             if array is None:
                 raise ModelError(f"{reader} reads {name!r}, which nothing in the model produces")
-            self.exprs[name] = relax.const(array, str(array.dtype))
+            self.exprs[name] = const(array)
             if name in self.initializers:
                 # The constant is a copy; `array` can make another of a large weight if need be.
                 del self.known[name]
         return self.exprs[name]
+
+    def convert_graph(self, graph: Graph) -> None:
+        """Convert all nodes, letting go of each value after the last node that reads it.
+
+        A converter often replaces a weight (it transposes a matrix): keeping the weight until the
+        end would double the memory that a model needs.
+        """
+        last = {name: i for i, node in enumerate(graph.nodes) for name in fold_inputs(node)}
+        for i, node in enumerate(graph.nodes):
+            self.convert_nodes([node])
+            for name in fold_inputs(node):
+                if last[name] == i and name not in graph.outputs:
+                    self.known.pop(name, None)
+                    self.exprs.pop(name, None)
 
     def convert_nodes(self, nodes: Iterable[onnx.NodeProto]) -> None:
         for node in nodes:
@@ -199,6 +216,9 @@ class _Importer:
             raise ModelError("the operator has no converter")
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+        for (op_type, name), value in TVM_WRONG.items():
+            if op_type == info.op_type and attrs.get(name) == value:
+                raise ModelError(f"{name}={value.decode()} isn't supported")
         attrs["tvm_custom"] = {"name": info.name, "num_outputs": len(node.output)}
         version = 1 if info.domain == "com.microsoft" else info.opset
         function = converter.get_converter(version)

@@ -28,6 +28,7 @@ _TVM_MICROSOFT = frozenset(
 _TVM_UNUSABLE = frozenset(
     {
         "AllClassNMS",
+        "NonMaxSuppression",
         "NonZero",
         "Optional",
         "OptionalGetElement",
@@ -36,6 +37,8 @@ _TVM_UNUSABLE = frozenset(
         "Compress",
     }
 )
+# An attribute value with which TVM's converter gives other results than ONNX defines.
+TVM_WRONG = {("RoiAlign", "mode"): b"max"}
 
 
 @dataclass(frozen=True)

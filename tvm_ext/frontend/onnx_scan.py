@@ -32,7 +32,9 @@ def check_nodes(nodes: Iterable[onnx.NodeProto], constants: Iterable[str]) -> No
     for node in nodes:
         if _is_known(node, known):
             known.update(node.output)
-        elif not (node.op_type == "If" and node.domain == "" and node.input[0] in known):
+        elif not (
+            node.op_type == "If" and node.domain in DEFAULT_DOMAINS and node.input[0] in known
+        ):
             _collect(node, missing)
     if missing:
         raise UnsupportedOperatorsError(missing)

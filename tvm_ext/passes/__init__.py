@@ -1,0 +1,9 @@
+"""Relax passes, each usable alone or in `tvm.transform.Sequential`."""
+
+from tvm_ext.passes.fold_constants import FoldConstants
+from tvm_ext.passes.fold_scale import FoldScale
+from tvm_ext.passes.fuse_groups import FuseGroups
+from tvm_ext.passes.merge_affine import MergeAffine
+from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+
+__all__ = ["FoldConstants", "FoldScale", "FuseGroups", "MergeAffine", "SimplifyBatchNorm"]

@@ -14,8 +14,11 @@ from tvm_ext.frontend.onnx_converters import (
     pooling,
     quantization,
     recurrent,
+    reductions,
     resize,
+    softmax,
     space_depth,
+    variadic,
 )
 
 __all__ = [
@@ -28,6 +31,9 @@ __all__ = [
     "pooling",
     "quantization",
     "recurrent",
+    "reductions",
     "resize",
+    "softmax",
     "space_depth",
+    "variadic",
 ]

@@ -127,7 +127,8 @@ def _dilated(weight: relax.Expr, dilations: list[int]) -> relax.Expr:
         raise ModelError("a dilated ConvTranspose needs constant weights")
     kernel = [(k - 1) * d + 1 for k, d in zip(value.shape[2:], dilations, strict=True)]
     dilated = np.zeros((*value.shape[:2], *kernel), value.dtype)
-    dilated[(slice(None), slice(None), *(slice(None, None, d) for d in dilations))] = value
+    every = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
+    dilated[every] = value
     return const(dilated)
 
 

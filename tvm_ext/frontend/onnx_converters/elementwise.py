@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from tvm import relax
 
@@ -117,34 +115,3 @@ def convert_is_inf(
     if not any(signs):
         return const(np.zeros(shape_of(data), "bool"))
     return relax.op.equal(data, scalar(float("-inf") if signs[0] else float("inf"), data))
-
-
-def _boolean_reduction(operator: Callable[..., relax.Expr]) -> Callable[..., relax.Expr]:
-    """Return a converter of ReduceMax/ReduceMin (from opset 13 on, booleans too) for any dtype."""
-
-    def convert(
-        bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
-    ) -> relax.Expr:
-        data = inputs[0]
-        axes = attrs.get("axes")
-        if optional(inputs, 1) is not None:
-            given = constant(inputs[1])
-            if given is None:
-                raise ModelError("the input 'axes' must be constant")
-            axes = [int(a) for a in given]
-        if not axes:
-            if attrs.get("noop_with_empty_axes", 0):
-                return data
-            axes = list(range(len(shape_of(data))))
-        keepdims = bool(attrs.get("keepdims", 1))
-        if dtype_of(data) != "bool":
-            return operator(data, list(axes), keepdims)
-        numbers = bb.emit(relax.op.astype(data, "int8"))
-        reduced = bb.emit(operator(numbers, list(axes), keepdims))
-        return relax.op.astype(reduced, "bool")
-
-    return convert
-
-
-register_onnx_converter("ReduceMax", converter=_boolean_reduction(relax.op.max))
-register_onnx_converter("ReduceMin", converter=_boolean_reduction(relax.op.min))

@@ -1,4 +1,4 @@
-"""Gather, OneHot and EyeLike, with indices and sizes known at import resolved there."""
+"""Gather, Slice, OneHot, EyeLike and Tile; what is known at import is resolved there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tvm_ext.frontend.onnx_converters.values import (
     const,
     constant,
     dtype_of,
+    optional,
     required_constant,
     scalar,
     shape_of,
@@ -39,6 +40,37 @@ def convert_gather(
         row = bb.emit(relax.op.strided_slice(data, [axis], [index], [index + 1]))
         return relax.op.squeeze(row, [axis])
     return relax.op.take(data, _non_negative(bb, indices, size), axis, mode="clip")
+
+
+@register_onnx_converter("Slice")
+def convert_slice(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert Slice with known bounds to ``relax.strided_slice``."""
+    shape = shape_of(inputs[0])
+    if node.opset < 10:
+        starts, ends, axes, steps = attrs["starts"], attrs["ends"], attrs.get("axes"), None
+    else:
+        starts = required_constant(inputs[1], "starts").tolist()
+        ends = required_constant(inputs[2], "ends").tolist()
+        axes, steps = (
+            None if expr is None else required_constant(expr, what).tolist()
+            for expr, what in ((optional(inputs, 3), "axes"), (optional(inputs, 4), "steps"))
+        )
+    axes = [a % len(shape) for a in (range(len(starts)) if axes is None else axes)]
+    steps = [1] * len(starts) if steps is None else steps
+    bounds = [
+        slice(start, end, step).indices(shape[axis])
+        for start, end, step, axis in zip(starts, ends, steps, axes, strict=True)
+    ]
+    return relax.op.strided_slice(
+        inputs[0],
+        axes,
+        [begin for begin, _, _ in bounds],
+        # Going backwards, "before the first" must not look like "the last".
+        [end if end >= 0 else -shape[a] - 1 for (_, end, _), a in zip(bounds, axes, strict=True)],
+        steps,
+    )
 
 
 @register_onnx_converter("OneHot")
@@ -70,6 +102,14 @@ def convert_eye_like(
         dtype = onnx.helper.tensor_dtype_to_np_dtype(attrs["dtype"])
     rows, columns = shape_of(inputs[0])
     return const(np.eye(rows, columns, attrs.get("k", 0), dtype))
+
+
+@register_onnx_converter("Tile")
+def convert_tile(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert Tile with known repeats to ``relax.tile``."""
+    return relax.op.tile(inputs[0], required_constant(inputs[1], "repeats").tolist())
 
 
 def _non_negative(bb: relax.BlockBuilder, indices: relax.Expr, size: int) -> relax.Expr:

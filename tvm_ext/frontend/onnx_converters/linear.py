@@ -1,4 +1,4 @@
-"""Gemm and MatMul: ``relax.matmul`` with constant weights already transposed and scaled."""
+"""Gemm, MatMul and Einsum: constant weights arrive already transposed and scaled."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def convert_matmul(
 ) -> relax.Expr:
     """Convert MatMul, which broadcasts as numpy does."""
     return relax.op.matmul(inputs[0], inputs[1])
+
+
+@register_onnx_converter("Einsum")
+def convert_einsum(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert Einsum to ``relax.einsum``."""
+    return relax.op.einsum(tuple(inputs), attrs["equation"].replace(" ", ""))
 
 
 def _transposed(bb: relax.BlockBuilder, expr: relax.Expr) -> relax.Expr:

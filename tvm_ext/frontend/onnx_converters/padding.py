@@ -34,8 +34,8 @@ def convert_pad(
         pads = required_constant(inputs[1], "pads")
         filler = optional(inputs, 2)
         value = 0 if filler is None else required_constant(filler, "constant_value").item()
-    axes = constant(optional(inputs, 3))
-    axes = range(len(shape)) if axes is None else [int(a) % len(shape) for a in axes]
+    given = constant(optional(inputs, 3))
+    axes = range(len(shape)) if given is None else [int(a) % len(shape) for a in given]
     begins, ends = [0] * len(shape), [0] * len(shape)
     for i, axis in enumerate(axes):
         begins[axis], ends[axis] = int(pads[i]), int(pads[len(pads) // 2 + i])

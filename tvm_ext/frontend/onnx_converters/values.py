@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ import tvm
 from tvm import relax
 
 from tvm_ext.errors import ModelError
+
+_TILE = 256
 
 
 def shape_of(expr: relax.Expr) -> tuple[int, ...]:
@@ -54,8 +57,26 @@ def required_constant(expr: relax.Expr | None, what: str) -> np.ndarray:
 
 def const(array: np.ndarray | float, dtype: str | None = None) -> relax.Expr:
     """Return a Relax constant of `array`."""
-    array = np.asarray(array, dtype, order="C")
-    return relax.const(array, str(array.dtype))
+    array = np.asarray(array, dtype)
+    if array.dtype.kind not in "biuf" or array.size == 0:
+        return relax.const(np.asarray(array, order="C"), str(array.dtype))
+    # Weights of hundreds of megabytes pass here: relax.const alone would copy each one twice.
+    tensor = tvm.runtime.empty(array.shape, str(array.dtype))
+    memory = (ctypes.c_uint8 * array.nbytes).from_address(tensor.data_ptr())
+    _copy(np.frombuffer(memory, array.dtype).reshape(array.shape), array)
+    return relax.const(tensor)
+
+
+def _copy(target: np.ndarray, source: np.ndarray) -> None:
+    """Copy; a transposed matrix goes tile by tile, so that both sides stay in cache."""
+    if source.ndim != 2 or source.flags.c_contiguous:
+        target[...] = source
+        return
+    rows, columns = source.shape
+    for i in range(0, rows, _TILE):
+        for j in range(0, columns, _TILE):
+            tile = np.s_[i : i + _TILE, j : j + _TILE]
+            target[tile] = source[tile]
 
 
 def scalar(value: float, like: relax.Expr) -> relax.Expr:

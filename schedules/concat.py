@@ -1,0 +1,108 @@
+"""Concatenation: every input is copied in contiguous runs to its place in the output.
+
+In the channel-blocked layout an input is one run of whole blocks, if its channels fill them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.workload import ConcatWorkload
+
+from tvm_ext.target import CpuTarget
+
+_PIECES = (1, 2, 4, 8, 16, 32)
+# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
+_PARALLEL_BYTES = 256 << 10
+_FORK_SECONDS = 5e-6
+
+
+@register
+class Concat(Algorithm[ConcatWorkload]):
+    """Copies of runs.
+
+    Parameters of the plan: `pieces` in which each run is cut for the threads; `parallel`, whether
+    threads share the pieces.
+    """
+
+    name: ClassVar[str] = "concat"
+    workload_type: ClassVar[type] = ConcatWorkload
+
+    def supports(self, workload: ConcatWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if not 0 <= w.axis < len(w.shapes[0]):
+            return refuse(f"axis {w.axis} of rank {len(w.shapes[0])}")
+        for i, shape in enumerate(w.shapes):
+            if prod(shape) == 0:
+                return refuse(f"input {i} of shape {shape} has no elements")
+        return YES
+
+    def layouts(self, workload: ConcatWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
+        w, v = workload, target.lanes
+        fits = (
+            w.axis == 1
+            and 2 <= len(w.shapes[0]) <= 5
+            and w.dtype == "float32"
+            and all(shape[1] % v == 0 for shape in w.shapes[:-1])
+        )
+        return ((0, 0), (v, v)) if fits else ((0, 0),)
+
+    def space(self, workload: ConcatWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        return {"pieces": _PIECES, "parallel": (False, True)}
+
+    def default(self, workload: ConcatWorkload, target: CpuTarget) -> dict[str, Any]:
+        w = workload
+        parallel = w.bytes > _PARALLEL_BYTES and target.cores > 1
+        runs = prod(w.shapes[0][: w.axis])
+        wanted = -(-4 * target.cores // runs) if parallel else 1
+        return {"pieces": next((p for p in _PIECES if p >= wanted), _PIECES[-1]),
+                "parallel": parallel}  # fmt: skip
+
+    def cost(self, workload: ConcatWorkload, params: Params, target: CpuTarget) -> float:
+        threads = params["parallel"] and target.cores > 1
+        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
+        return workload.bytes / bandwidth + _FORK_SECONDS * threads
+
+    def kernel(
+        self, workload: ConcatWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target, layout[0]))
+
+
+def _emit(w: ConcatWorkload, params: Params, target: CpuTarget, block: int) -> None:
+    """Declare the arguments and copy the runs of each input, one after the other."""
+    runs = prod(w.shapes[0][: w.axis])
+    stored = [stored_shape(shape, block) for shape in w.shapes]
+    sizes = [prod(shape) // runs for shape in stored]
+    inputs = [emit.argument(f"data{i}", shape, w.dtype) for i, shape in enumerate(stored)]
+    out = emit.argument("out", stored_shape(w.out_shape, block), w.dtype)
+    inputs = [
+        emit.view(data, (runs, size), w.dtype) for data, size in zip(inputs, sizes, strict=True)
+    ]
+    out = emit.view(out, (runs, sum(sizes)), w.dtype)
+    lanes = max(1, 4 * target.lanes // np.dtype(w.dtype).itemsize)
+    pieces = params["pieces"]
+    with emit.tasks(params["parallel"], runs, pieces) as (run, piece):
+        offset = 0
+        for data, size in zip(inputs, sizes, strict=True):
+            # Pieces of whole vectors; the last one overlaps where they don't fill the run.
+            share = min(size, -(-size // pieces // lanes) * lanes) if pieces > 1 else size
+            start = tirx.min(piece * share, size - share) if pieces > 1 else 0
+
+            def copy(
+                at: Any, width: int, data: Any = data, start: Any = start, offset: int = offset
+            ) -> None:
+                with emit.loop(width, "vectorized") as lane:
+                    T.buffer_store(
+                        out, data[run, start + at + lane], [run, offset + start + at + lane]
+                    )
+
+            emit.cover(share, lanes, copy)
+            offset += size

@@ -1,0 +1,205 @@
+"""Direct convolution on the model's own layout: takes every convolution there is.
+
+Vectors hold neighbouring output columns of one channel. It is the choice when no algorithm with
+blocked channels applies: any number of groups, of channels a group and of dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+from tvm_ext.schedules import conv_columns as cc
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.workload import ConvWorkload
+
+from tvm_ext.target import CpuTarget
+
+_L2_SHARE = 0.5
+_MOST_CHANNELS = 12
+
+
+@register
+class ConvDirect(Algorithm[ConvWorkload]):
+    """Plain input and output, one scalar weight at a time.
+
+    Parameters of the plan: `channels` outputs, `high` rows and `vectors` of columns in registers;
+    `chunk` rows of the first dimension whose input a task reads; `pieces` parts of a group's
+    output channels that threads share; `stage` copies the task's input, padded.
+    """
+
+    name: ClassVar[str] = "conv_direct"
+    workload_type: ClassVar[type] = ConvWorkload
+
+    def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
+        if workload.dtype != "float32":
+            return refuse(f"dtype {workload.dtype}; only float32")
+        return YES
+
+    def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        g = cc.ColumnGeometry.of(workload, target.lanes)
+        per_group = workload.out_channels // workload.groups
+        vectors = g.out[-1] // cc.vector_lanes(g.out[-1], target)
+        return {
+            "channels": tuple(range(1, min(per_group, _MOST_CHANNELS) + 1)),
+            "high": tuple(range(1, min(4, g.out[-2]) + 1)),
+            "vectors": tuple(range(1, min(vectors, target.registers - 2) + 1)),
+            "chunk": tuple(range(1, g.out[0] + 1)),
+            "pieces": tuple(range(1, per_group + 1)),
+            "stage": (True,) if g.must_stage else (False, True),
+        }
+
+    def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
+        w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
+        per_group = w.out_channels // w.groups
+        choices = range(1, min(per_group, _MOST_CHANNELS) + 1)
+        tile = cc.best_column_tile(choices, per_group, g.out[-2], g.out[-1], target)
+        chunk = default_chunk(w, g, tile.high, target)
+        tasks = w.batch * w.groups * -(-g.out[0] // chunk)
+        panels = -(-per_group // tile.channels)
+        pieces = min(panels, target.cores) if tasks < target.cores else 1
+        return {
+            "channels": tile.channels, "high": min(tile.high, chunk if len(g.out) == 2 else 4),
+            "vectors": tile.vectors, "chunk": chunk, "pieces": pieces, "stage": g.must_stage,
+        }  # fmt: skip
+
+    def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
+        w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
+        return columns_cost(w, g, _tile(g, params, target), params["stage"], target)
+
+    def pack(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        w, size = workload, params["channels"]
+        per_group, kernel = w.out_channels // w.groups, cc.lifting(w.spatial)[0] + w.kernel
+        if prod(kernel) == 1:
+            kernel = kernel[: len(cc.ColumnGeometry.of(w, target.lanes).kernel)]
+        data = weights[0].reshape(w.groups, per_group, w.in_channels // w.groups, *kernel)
+        starts = [emit.panel_start(p, size, per_group) for p in range(-(-per_group // size))]
+        panels = np.stack([data[:, s : s + size] for s in starts], axis=1)
+        return [np.ascontiguousarray(np.moveaxis(panels, 2, -1))]
+
+    def kernel(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target))
+
+
+def default_chunk(w: ConvWorkload, g: cc.ColumnGeometry, high: int, target: CpuTarget) -> int:
+    """Rows of the first dimension whose input takes its share of the L2 cache, in even chunks."""
+    extent, others = g.out[0], w.batch * w.groups
+    row = 4 * w.in_channels // w.groups * prod(g.staged[1:])
+    fit = int(_L2_SHARE * target.l2 / row) // g.stride[0] - (g.kernel[0] - 1)
+    chunks = -(-extent // min(extent, max(1, fit, high if len(g.out) == 2 else 1)))
+    while chunks * others % target.cores and chunks < extent and extent >= 4 * target.cores:
+        chunks += 1
+    return -(-extent // chunks)
+
+
+def columns_cost(
+    w: ConvWorkload, g: cc.ColumnGeometry, tile: cc.ColumnTile, staged: bool, target: CpuTarget
+) -> float:
+    """Seconds of a convolution in vectors of columns, on all cores."""
+    per_group = w.out_channels // w.groups
+    steps = w.batch * w.groups * prod(g.out[:-2]) * w.in_channels // w.groups * prod(g.kernel)
+    cycles = steps * cc.tile_cycles(tile, per_group, g.out[-2], g.out[-1], target)
+    # Two vectors of multiply-adds a cycle are the peak.
+    compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
+    traffic = w.bytes + (8 * w.batch * w.in_channels * prod(g.staged) if staged else 0)
+    return compute + 0.5 * traffic / target.memory_bandwidth
+
+
+def _tile(g: cc.ColumnGeometry, params: Params, target: CpuTarget) -> cc.ColumnTile:
+    lanes = cc.vector_lanes(g.out[-1], target)
+    return cc.ColumnTile(params["channels"], params["high"], params["vectors"], lanes)
+
+
+def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
+    g = cc.ColumnGeometry.of(w, target.lanes)
+    tile = _tile(g, params, target)
+    inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+    panels = -(-outputs // tile.channels)
+    data = emit.argument("data", w.in_shape)
+    weight = emit.argument("weight", (w.groups, panels, inputs, *g.kernel, tile.channels))
+    operands = emit.declare_operands(w.epilogue, 0)
+    out = emit.argument("out", w.out_shape)
+    data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
+    out = emit.view(out, (w.batch, w.out_channels, *g.out))
+    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+
+    chunk = params["chunk"]
+    high = min(tile.high, chunk) if len(g.out) == 2 else tile.high
+    tile = cc.ColumnTile(tile.channels, high, tile.vectors, tile.lanes)
+    piece_panels = -(-panels // params["pieces"])
+    pieces = -(-panels // piece_panels)
+
+    def task(n: Any, group: Any, first: Any, piece: Any) -> None:
+        copy = stage_rows(w, g, data, n, group, first, chunk) if params["stage"] else None
+
+        def tile_at(slot: Any, *at: Any) -> None:
+            panel = piece * piece_panels + slot if pieces > 1 else slot
+            panel = tirx.min(panel, panels - 1) if panels % piece_panels else panel
+            channel0 = group * outputs + emit.panel_start(panel, tile.channels, outputs)
+            *rows, column = at
+
+            def source(ci: Any, offsets: Any, h: int, x: Any, offset: Any) -> tirx.Expr:
+                at_rows = [*rows[:-1], rows[-1] + h]
+                where = [r * s + o for r, s, o in zip(at_rows, g.stride, offsets, strict=False)]
+                if copy is not None:
+                    parts = g.stride[-1]
+                    return copy[(*ci, *where, offset % parts, column + x + offset // parts)]
+                where[0] = where[0] + first * g.stride[0]
+                return data[(n, group * inputs + ci[0], *where, column + x + offset)]
+
+            def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
+                at_rows = [*rows[:-1], rows[-1] + h]
+                index = [n, channel0 + r, first + at_rows[0], *at_rows[1:], column + x]
+                value = emit.apply_epilogue(epilogue, operands, 0, index, [value])
+                T.buffer_store(out, value, index)
+
+            cc.emit_tile(
+                tile, (inputs,), g.taps(),
+                lambda ci, taps, r: weight[(group, panel, *ci, *taps, r)], source, store,
+            )  # fmt: skip
+
+        cc.emit_cover(
+            (piece_panels, chunk, *g.out[1:]),
+            (1, *(1,) * (len(g.out) - 2), tile.high, tile.width),
+            tile_at,
+        )
+
+    chunks = -(-g.out[0] // chunk)
+    with emit.parallel_tasks(w.batch, w.groups, chunks, pieces) as (n, group, c, piece):
+        task(n, group, emit.panel_start(c, chunk, g.out[0]), piece)
+
+
+def stage_rows(
+    w: ConvWorkload, g: cc.ColumnGeometry, data: Any, n: Any, group: Any, first: Any, count: int
+) -> Any:
+    """A padded copy of the input that output rows [first, first + count) of one group read."""
+    inputs = w.in_channels // w.groups
+    reach, stride = g.reach(count), g.stride[-1]
+    length = -(-reach[-1] // stride)
+    copy = emit.workspace((inputs, *reach[:-1], g.phases, length))
+    with emit.loop(inputs) as ci, emit.nest(reach[:-1]) as at:
+        start = (first * g.stride[0], *(0,) * (len(at) - 1))
+        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
+        cc.emit_stage_row(
+            g.spatial[-1], g.before[-1], length, g.phases, stride, cc.row_bounds(g, where),
+            lambda x: data[(n, group * inputs + ci, *where, x)],
+            lambda p, x, value: T.buffer_store(copy, value, [ci, *at, p, x]),
+        )  # fmt: skip
+    return copy

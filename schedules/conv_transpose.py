@@ -1,0 +1,275 @@
+"""Transposed convolution as a gather: every output is computed once, from the inputs it needs.
+
+In one dimension, output o = phase + stride * j reads input i = (o + pad - tap * dilation) / stride
+for the taps that make this whole. They depend on the phase only, and i - j is a constant for each:
+so the outputs of one phase are an ordinary convolution of stride 1 with a part of the taps, and
+no multiplication with an inserted zero is ever done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import gcd, prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+from tvm_ext.schedules import conv_columns as cc
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.workload import ConvTransposeWorkload, Shape
+
+from tvm_ext.target import CpuTarget
+
+_L2_SHARE = 0.5
+_MOST_CHANNELS = 12
+
+
+@register
+class ConvTranspose(Algorithm[ConvTransposeWorkload]):
+    """Plain input and output, in vectors of the columns of one phase.
+
+    Parameters of the plan: `channels` outputs, `high` rows and `vectors` of columns in registers;
+    `chunk` output rows of each phase, in the first dimension, that a task computes.
+    """
+
+    name: ClassVar[str] = "conv_transpose"
+    workload_type: ClassVar[type] = ConvTransposeWorkload
+
+    def supports(self, workload: ConvTransposeWorkload, target: CpuTarget) -> Support:
+        if workload.dtype != "float32":
+            return refuse(f"dtype {workload.dtype}; only float32")
+        return YES
+
+    def space(
+        self, workload: ConvTransposeWorkload, target: CpuTarget
+    ) -> dict[str, tuple[Any, ...]]:
+        g = Geometry.of(workload)
+        per_group = workload.out_channels // workload.groups
+        vectors = g.most[-1] // cc.vector_lanes(g.most[-1], target)
+        return {
+            "channels": tuple(range(1, min(per_group, _MOST_CHANNELS) + 1)),
+            "high": tuple(range(1, min(4, g.most[-2]) + 1)),
+            "vectors": tuple(range(1, min(vectors, target.registers - 2) + 1)),
+            "chunk": tuple(range(1, g.most[0] + 1)),
+        }
+
+    def default(self, workload: ConvTransposeWorkload, target: CpuTarget) -> dict[str, Any]:
+        w, g = workload, Geometry.of(workload)
+        per_group, rows = w.out_channels // w.groups, g.most[0]
+        choices = range(1, min(per_group, _MOST_CHANNELS) + 1)
+        tile = cc.best_column_tile(choices, per_group, g.most[-2], g.most[-1], target)
+        row = 4 * w.in_channels // w.groups * prod(g.spatial[1:])
+        chunks = -(-rows // max(1, min(rows, int(_L2_SHARE * target.l2 / row))))
+        others = w.batch * w.groups
+        while chunks * others % target.cores and chunks < rows:
+            chunks += 1
+        return {
+            "channels": tile.channels, "high": tile.high, "vectors": tile.vectors,
+            "chunk": -(-rows // chunks),
+        }  # fmt: skip
+
+    def cost(self, workload: ConvTransposeWorkload, params: Params, target: CpuTarget) -> float:
+        w, g = workload, Geometry.of(workload)
+        inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+        cycles = 0.0
+        for phase in g.phases():
+            tile = _tile(phase, params, params["chunk"], target)
+            *outer, rows, columns = phase.extents
+            steps = inputs * prod(t.count for t in phase.taps) * prod(outer)
+            cycles += steps * cc.tile_cycles(tile, outputs, rows, columns, target)
+        compute = w.batch * w.groups * cycles * 4 * target.lanes / target.fma_peak / target.cores
+        return compute + 0.5 * w.bytes / target.memory_bandwidth
+
+    def pack(
+        self,
+        workload: ConvTransposeWorkload,
+        params: Params,
+        target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        w, size = workload, params["channels"]
+        per_group, kernel = w.out_channels // w.groups, Geometry.of(w).kernel
+        data = weights[0].reshape(w.groups, w.in_channels // w.groups, per_group, *kernel)
+        starts = [emit.panel_start(p, size, per_group) for p in range(-(-per_group // size))]
+        panels = np.stack([data[:, :, s : s + size] for s in starts], axis=1)
+        return [np.ascontiguousarray(np.moveaxis(panels, 3, -1))]
+
+    def kernel(
+        self,
+        workload: ConvTransposeWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The outputs `first + stride * j`, for j in `extents`, with the taps that reach them."""
+
+    first: Shape
+    extents: Shape
+    taps: tuple[cc.Taps, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no tap reaches these outputs: they are the epilogue of zero."""
+        return any(t.count == 0 for t in self.taps)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A transposed convolution with at least two spatial dimensions.
+
+    Attributes
+    ----------
+    low, reach : tuple of int
+        How far the taps read before and after an output's own index j.
+    most : tuple of int
+        Outputs of the longest phase.
+    """
+
+    spatial: Shape
+    out: Shape
+    kernel: Shape
+    stride: Shape
+    dilation: Shape
+    before: Shape
+    low: Shape
+    reach: Shape
+    most: Shape
+
+    @staticmethod
+    def of(w: ConvTransposeWorkload) -> Geometry:
+        lift, none = cc.lifting(w.spatial)
+        spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
+        stride, dilation, before = lift + w.strides, lift + w.dilation, none + w.pad_before
+        most = tuple(-(-o // s) for o, s in zip(out, stride, strict=True))
+        g = Geometry(spatial, out, kernel, stride, dilation, before, none, none, most)
+        ranges = [g._offsets(dim) for dim in range(len(spatial))]
+        low, reach = tuple(-lowest for lowest, _ in ranges), tuple(highest for _, highest in ranges)
+        return Geometry(spatial, out, kernel, stride, dilation, before, low, reach, most)
+
+    def _taps(self, dim: int, phase: int) -> cc.Taps:
+        s, d, reach = self.stride[dim], self.dilation[dim], phase + self.before[dim]
+        step = s // gcd(s, d)
+        fitting = [t for t in range(self.kernel[dim]) if (reach - t * d) % s == 0]
+        if not fitting:
+            return cc.Taps(0)
+        offset = (reach - fitting[0] * d) // s
+        return cc.Taps(len(fitting), fitting[0], step, offset, -step * d // s)
+
+    def _offsets(self, dim: int) -> tuple[int, int]:
+        """Lowest and highest i - j of any phase."""
+        offsets = [0]
+        for phase in range(self.stride[dim]):
+            taps = self._taps(dim, phase)
+            offsets += [taps.offset + j * taps.stride for j in range(taps.count)]
+        return min(offsets), max(offsets)
+
+    def phases(self) -> Iterator[Phase]:
+        for first in product(
+            *(range(min(s, o)) for s, o in zip(self.stride, self.out, strict=True))
+        ):
+            extents = tuple(
+                -(-(o - f) // s) for o, f, s in zip(self.out, first, self.stride, strict=True)
+            )
+            taps = tuple(self._taps(dim, f) for dim, f in enumerate(first))
+            yield Phase(first, extents, taps)
+
+
+def _tile(phase: Phase, params: Params, rows: int, target: CpuTarget) -> cc.ColumnTile:
+    """The tile of a phase, of which a task has `rows` in the first dimension."""
+    available = min(rows, phase.extents[-2]) if len(phase.extents) == 2 else phase.extents[-2]
+    lanes = cc.vector_lanes(phase.extents[-1], target)
+    vectors = min(params["vectors"], phase.extents[-1] // lanes)
+    return cc.ColumnTile(params["channels"], min(params["high"], available), vectors, lanes)
+
+
+def _emit(w: ConvTransposeWorkload, params: Params, target: CpuTarget) -> None:
+    g, size, chunk = Geometry.of(w), params["channels"], params["chunk"]
+    inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+    panels = -(-outputs // size)
+    data = emit.argument("data", w.in_shape)
+    weight = emit.argument("weight", (w.groups, panels, inputs, *g.kernel, size))
+    operands = emit.declare_operands(w.epilogue, 0)
+    out = emit.argument("out", w.out_shape)
+    data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
+    out = emit.view(out, (w.batch, w.out_channels, *g.out))
+    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+    phases = list(g.phases())
+    fewest = min(phase.extents[0] for phase in phases)
+
+    def compute(phase: Phase, n: Any, group: Any, c: Any, begin: Any, copy: Any) -> None:
+        count = min(chunk, phase.extents[0])
+        tile = _tile(phase, params, count, target)
+        first = _first(g, c, count, phase.extents[0])
+
+        def tile_at(panel: Any, *at: Any) -> None:
+            *rows, column = at
+
+            def source(ci: Any, offsets: Any, h: int, x: Any, offset: Any) -> tirx.Expr:
+                lines = [first - begin + rows[0], *rows[1:]]
+                lines[-1] = lines[-1] + h
+                where = [r + o + low for r, o, low in zip(lines, offsets, g.low, strict=False)]
+                return copy[(*ci, *where, column + x + offset + g.low[-1])]
+
+            def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
+                lines = [first + rows[0], *rows[1:]]
+                lines[-1] = lines[-1] + h
+                channel = group * outputs + emit.panel_start(panel, size, outputs) + r
+                place = [
+                    f + s * j
+                    for f, s, j in zip(phase.first, g.stride, [*lines, column + x], strict=True)
+                ]
+                index = [n, channel, *place]
+                value = emit.apply_epilogue(epilogue, operands, 0, index, [value])
+                T.buffer_store(out, value, index)
+
+            cc.emit_tile(
+                tile, (0,) if phase.empty else (inputs,), phase.taps,
+                lambda ci, taps, r: weight[(group, panel, *ci, *taps, r)], source, store,
+            )  # fmt: skip
+
+        sizes = (1, *(1,) * (len(g.out) - 2), tile.high, tile.width)
+        cc.emit_cover((panels, count, *phase.extents[1:]), sizes, tile_at)
+
+    with emit.parallel_tasks(w.batch, w.groups, -(-g.most[0] // chunk)) as (n, group, c):
+        # A phase with one row less starts its last, overlapping chunk one row earlier.
+        begin = _first(g, c, chunk, fewest) if chunk < g.most[0] else 0
+        copy = _stage(w, g, data, n, group, begin, chunk + g.most[0] - fewest)
+        for phase in phases:
+            compute(phase, n, group, c, begin, copy)
+
+
+def _first(g: Geometry, chunk: Any, count: int, extent: int) -> Any:
+    """First row of a task in a phase of `extent` rows, which may be fewer than the tasks cover."""
+    if extent == g.most[0]:
+        return emit.panel_start(chunk, count, extent)
+    return tirx.min(chunk * count, extent - count) if count < extent else 0
+
+
+def _stage(
+    w: ConvTransposeWorkload, g: Geometry, data: Any, n: Any, group: Any, begin: Any, count: int
+) -> Any:
+    """A copy of the input rows that `count` outputs of a phase read, with zeros around it."""
+    inputs = w.in_channels // w.groups
+    *outer, length = map(sum, zip(g.most, g.low, g.reach, strict=True))
+    outer[0] += min(count, g.most[0]) - g.most[0]
+    copy = emit.workspace((inputs, *outer, length))
+    with emit.loop(inputs) as ci, emit.nest(outer) as at:
+        where = [at[0] + begin - g.low[0]]
+        where += [x - low for x, low in zip(at[1:], g.low[1:], strict=False)]
+        bounds = [b for x, n_in in zip(where, g.spatial, strict=False) for b in (x >= 0, x < n_in)]
+        cc.emit_stage_row(
+            g.spatial[-1], g.low[-1], length, 1, 1,
+            [b for b in bounds if not isinstance(b, bool)],
+            lambda x: data[(n, group * inputs + ci, *where, x)],
+            lambda _, x, value: T.buffer_store(copy, value, [ci, *at, x]),
+        )  # fmt: skip
+    return copy

@@ -1,0 +1,104 @@
+"""Product of a few rows with a constant matrix, as fast as its weights can be read.
+
+With up to four rows nothing is reused often enough to matter but the weights' bytes: they are
+stored in the order in which they are read, each core reads its own part once, and the tile is as
+wide as it takes to hide the latency of the FMAs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm_ext.schedules import emit, gemm
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight, row_count
+from tvm_ext.schedules.workload import MatmulWorkload
+
+from tvm_ext.target import CpuTarget
+
+_MOST_ROWS = 4
+_MOST_BLOCKS = 8
+# Independent accumulators that keep two FMA pipes of latency 4 busy.
+_CHAINS = 8
+
+
+@register
+class Gemv(Algorithm[MatmulWorkload]):
+    """All rows in one register tile.
+
+    Parameters of the plan: `blocks` vectors of columns in registers; `pieces` parts of the
+    columns, the units of work of the threads.
+    """
+
+    name: ClassVar[str] = "gemv"
+    workload_type: ClassVar[type] = MatmulWorkload
+
+    def supports(self, workload: MatmulWorkload, target: CpuTarget) -> Support:
+        rows = row_count(workload)
+        if rows > _MOST_ROWS:
+            return refuse(f"{rows} rows; at most {_MOST_ROWS}")
+        return constant_right_side(workload)
+
+    def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        vectors = -(-workload.n // target.lanes)
+        return {
+            "blocks": _legal_blocks(workload, target),
+            "pieces": tuple(range(1, vectors + 1)),
+        }
+
+    def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
+        w = workload
+        # The widest panel, unless a narrower one leaves less to compute twice at the end.
+        blocks = max(
+            _legal_blocks(w, target),
+            key=lambda b: (round(_share(w, b, target), 2), b),
+        )
+        panels = -(-w.n // (blocks * target.lanes))
+        pieces = min(panels, target.cores) if w.flops >= gemm.PARALLEL_FLOPS else 1
+        return {"blocks": blocks, "pieces": pieces}
+
+    def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
+        w = workload
+        cores = gemm.busy_cores(params["pieces"], target)
+        compute = 2 * w.macs / (_share(w, params["blocks"], target) * target.fma_peak * cores)
+        return compute + 0.5 * w.bytes / target.memory_bandwidth
+
+    def pack(
+        self,
+        workload: MatmulWorkload,
+        params: Params,
+        target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        return [pack_weight(workload, weights[0], params["blocks"], target.lanes)]
+
+    def kernel(
+        self,
+        workload: MatmulWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        rows = row_count(workload)
+        blocking = gemm.Blocking(
+            rows, workload.n, workload.k, target.lanes, params["blocks"], rows,
+            pieces=params["pieces"],
+        )  # fmt: skip
+        return emit.build(lambda: emit_packed(workload, blocking))
+
+
+def _legal_blocks(w: MatmulWorkload, target: CpuTarget) -> tuple[int, ...]:
+    rows = row_count(w)
+    # One vector of weights at a time, and a broadcast for each row.
+    fit = max(1, (target.registers - rows - 1) // rows)
+    return tuple(range(1, min(fit, _MOST_BLOCKS, max(1, w.n // target.lanes)) + 1))
+
+
+def _share(w: MatmulWorkload, blocks: int, target: CpuTarget) -> float:
+    """Share of the FMA peak that the tile allows when its weights are in cache."""
+    panels = -(-w.n // (blocks * target.lanes))
+    useful = w.n / (panels * blocks * target.lanes)
+    return useful * min(1.0, row_count(w) * blocks / _CHAINS)

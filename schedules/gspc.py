@@ -1,0 +1,260 @@
+"""Grouped spatial pack convolution (GSPC): time falls with the number of groups.
+
+Algorithm 3 of chapter 5, "Grouped Spatial Pack Convolutions", of the across-stack thesis on
+efficient deep learning. With K = C_out / g and C = C_in / g channels a group and tiles T_O, T_I:
+
+1. kernels are reshaped ahead of time: (C_out, C, Kh, Kw) -> (g, K/T_O, C/T_I, Kh, Kw, T_I, T_O);
+2. padded inputs: (N, C_in, H, W) -> (g, N, C/T_I, H, T_I, W);
+3. outputs accumulate as (g, N, K/T_O, Ho, Wo, T_O);
+4. and are un-reshaped into (N, C_out, Ho, Wo).
+
+Stages 2 to 4 are interleaved: a task holds the reshaped input of one image, group and chunk of
+rows in its cache, and no stage of it ever goes to memory. Vectors run over T_O as in the thesis, or
+over W, where T_O scalars of weights meet vectors of columns and stage 4 is free: the better choice
+wherever a row holds a vector, and the only one when a group has few output channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+from tvm_ext.schedules import conv_columns as cc
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_direct import default_chunk
+from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
+from tvm_ext.schedules.workload import ConvWorkload
+
+from tvm_ext.target import CpuTarget
+
+_MOST_T_I = 8
+_MOST_POSITIONS = 14
+# Cycles to take one element of the output out of a tile of channels.
+_UNPACK_CYCLES = 2.0
+
+
+@register
+class Gspc(Algorithm[ConvWorkload]):
+    """Plain input and output, the weights of each group in tiles of T_I x T_O channels.
+
+    Parameters of the plan: `t_i`, `t_o` channels a tile (equation 5.1: 0 < T_O <= K, 0 < T_I <= C,
+    here divisors); `over` what a vector holds, "channels" or "columns"; `high` rows and `width`
+    vectors of columns (or positions, over channels) of the register tile; `chunk` rows of a task;
+    `unroll_kw` makes the last kernel dimension part of the loop body.
+    """
+
+    name: ClassVar[str] = "gspc"
+    workload_type: ClassVar[type] = ConvWorkload
+
+    def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
+        if workload.dtype != "float32":
+            return refuse(f"dtype {workload.dtype}; only float32")
+        return YES
+
+    def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
+        return {
+            "t_i": _divisors(w.in_channels // w.groups),
+            "t_o": _divisors(w.out_channels // w.groups),
+            "over": ("channels", "columns"),
+            "high": tuple(range(1, min(4, g.out[-2]) + 1)),
+            "width": tuple(range(1, min(g.out[-1], _MOST_POSITIONS) + 1)),
+            "chunk": tuple(range(1, g.out[0] + 1)),
+            "unroll_kw": (False, True),
+        }
+
+    def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
+        w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
+        outputs = w.out_channels // w.groups
+        t_i = max(d for d in _divisors(w.in_channels // w.groups) if d <= _MOST_T_I)
+        tile = cc.best_column_tile(_divisors(outputs), outputs, g.out[-2], g.out[-1], target)
+        chunk = default_chunk(w, g, tile.high, target)
+        common = {"t_i": t_i, "chunk": chunk, "unroll_kw": True}
+        columns = {
+            **common, "t_o": tile.channels, "over": "columns",
+            "high": min(tile.high, chunk) if len(g.out) == 2 else tile.high, "width": tile.vectors,
+        }  # fmt: skip
+        lanes = gcd(outputs, target.lanes)
+        wide = [t for t in _divisors(outputs) if t % lanes == 0 and t <= 3 * target.lanes]
+        channels = [
+            {**common, "t_o": t_o, "over": "channels", "high": 1, "width": width}
+            for t_o in wide
+            for width in range(1, min(g.out[-1], _MOST_POSITIONS) + 1)
+            if registers_needed(Tile(width, t_o // lanes), target) <= target.registers
+        ]
+        return min([columns, *channels], key=lambda p: self.cost(w, p, target))
+
+    def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
+        w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
+        outputs, (rows, columns) = w.out_channels // w.groups, g.out[-2:]
+        steps = prod(g.kernel) * (w.in_channels // w.groups)
+        images = w.batch * w.groups * prod(g.out[:-2])
+        if params["over"] == "columns":
+            tile = _column_tile(g, params, target)
+            cycles = images * steps * cc.tile_cycles(tile, outputs, rows, columns, target)
+        else:
+            t_o, width = params["t_o"], params["width"]
+            step = cycles_a_step(Tile(width, t_o // gcd(t_o, target.lanes)), target)
+            tiles = outputs // t_o * rows * -(-columns // width)
+            cycles = images * (steps * step * tiles + _UNPACK_CYCLES * outputs * rows * columns)
+        compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
+        traffic = w.bytes + 8 * w.batch * w.in_channels * prod(g.staged)
+        return compute + 0.5 * traffic / target.memory_bandwidth
+
+    def pack(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        w, t_i, t_o = workload, params["t_i"], params["t_o"]
+        inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+        kernel = cc.ColumnGeometry.of(w, target.lanes).kernel
+        data = weights[0].reshape(w.groups, outputs // t_o, t_o, inputs // t_i, t_i, *kernel)
+        taps = range(5, data.ndim)
+        return [np.ascontiguousarray(data.transpose(0, 1, 3, *taps, 4, 2))]
+
+    def kernel(
+        self,
+        workload: ConvWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target))
+
+
+def _divisors(n: int) -> tuple[int, ...]:
+    return tuple(d for d in range(1, n + 1) if n % d == 0)
+
+
+def _column_tile(g: cc.ColumnGeometry, params: Params, target: CpuTarget) -> cc.ColumnTile:
+    lanes = cc.vector_lanes(g.out[-1], target)
+    high = min(params["high"], params["chunk"]) if len(g.out) == 2 else params["high"]
+    return cc.ColumnTile(params["t_o"], high, min(params["width"], g.out[-1] // lanes), lanes)
+
+
+def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
+    g = cc.ColumnGeometry.of(w, target.lanes)
+    t_i, t_o, chunk = params["t_i"], params["t_o"], params["chunk"]
+    inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+    data = emit.argument("data", w.in_shape)
+    weight = emit.argument("weight", (w.groups, outputs // t_o, inputs // t_i, *g.kernel, t_i, t_o))
+    operands = emit.declare_operands(w.epilogue, 0)
+    out = emit.argument("out", w.out_shape)
+    data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
+    out = emit.view(out, (w.batch, w.out_channels, *g.out))
+    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+    extents = (inputs // t_i, t_i)
+
+    def finish(n: Any, channel: Any, at: Sequence[Any], value: tirx.Expr) -> None:
+        index = [n, channel, *at]
+        T.buffer_store(out, emit.apply_epilogue(epilogue, operands, 0, index, [value]), index)
+
+    def columns(n: Any, group: Any, first: Any, copy: Any, block: Any) -> None:
+        tile = _column_tile(g, params, target)
+
+        def tile_at(*at: Any) -> None:
+            *rows, column = at
+
+            def source(ci: Any, offsets: Any, h: int, x: Any, offset: Any) -> tirx.Expr:
+                lines = [*rows[:-1], rows[-1] + h]
+                where = [r * s + o for r, s, o in zip(lines, g.stride, offsets, strict=False)]
+                part, shift = offset % g.stride[-1], offset // g.stride[-1]
+                return copy[(ci[0], *where, ci[1], part, column + x + shift)]
+
+            def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
+                lines = [*rows[:-1], rows[-1] + h]
+                at = [first + lines[0], *lines[1:], column + x]
+                finish(n, group * outputs + block * t_o + r, at, value)
+
+            cc.emit_tile(
+                tile, extents, g.taps(),
+                lambda ci, taps, r: weight[(group, block, ci[0], *taps, ci[1], r)],
+                source, store, params["unroll_kw"],
+            )  # fmt: skip
+
+        sizes = (*(1,) * (len(g.out) - 2), tile.high, tile.width)
+        cc.emit_cover((chunk, *g.out[1:]), sizes, tile_at)
+
+    def channels(n: Any, group: Any, first: Any, copy: Any, block: Any, local: Any) -> None:
+        lanes = gcd(t_o, target.lanes)
+        tile = cc.ColumnTile(params["width"], 1, t_o // lanes, lanes)
+
+        def tile_at(*at: Any) -> None:
+            *rows, column = at
+
+            # The roles are swapped: scalars of the input meet vectors of weights.
+            def scalar(ci: Any, taps: Any, x: int) -> tirx.Expr:
+                *outer, offset = (t * d for t, d in zip(taps, g.dilation, strict=True))
+                where = [r * s + o for r, s, o in zip(rows, g.stride, outer, strict=False)]
+                position = (column + x) * g.stride[-1] + offset
+                part, x_at = position % g.stride[-1], position // g.stride[-1]
+                if g.phases == 1:
+                    part = 0
+                return copy[(ci[0], *where, ci[1], part, x_at)]
+
+            taps = tuple(cc.Taps(k) for k in g.kernel)
+            cc.emit_tile(
+                tile, extents, taps, scalar,
+                lambda ci, outer, _, lane, j: weight[
+                    (group, block, ci[0], *outer, j, ci[1], lane)
+                ],
+                lambda x, _, lane, value: T.buffer_store(
+                    local, value, [*rows, column + x, lane]
+                ),
+                params["unroll_kw"],
+            )  # fmt: skip
+
+        sizes = (*(1,) * (len(g.out) - 1), tile.channels)
+        cc.emit_cover((chunk, *g.out[1:]), sizes, tile_at)
+        lanes = cc.vector_lanes(g.out[-1], target)
+
+        def unpack(channel: Any, *at: Any) -> None:
+            *rows, column = at
+            with T.vectorized(0, lanes) as x:
+                value = local[(*rows, column + x, channel)]
+                place = [first + rows[0], *rows[1:], column + x]
+                finish(n, group * outputs + block * t_o + channel, place, value)
+
+        cc.emit_cover((t_o, chunk, *g.out[1:]), (*(1,) * len(g.out), lanes), unpack)
+
+    with emit.parallel_tasks(w.groups, w.batch, -(-g.out[0] // chunk)) as (group, n, c):
+        first = emit.panel_start(c, chunk, g.out[0])
+        copy = _reshape_input(w, g, t_i, data, n, group, first, chunk)
+        local = None
+        if params["over"] == "channels":
+            local = emit.workspace((chunk, *g.out[1:], t_o))
+        with emit.loop(outputs // t_o) as block:
+            if local is None:
+                columns(n, group, first, copy, block)
+            else:
+                channels(n, group, first, copy, block, local)
+
+
+def _reshape_input(
+    w: ConvWorkload, g: cc.ColumnGeometry, t_i: int, data: Any, n: Any, group: Any, first: Any,
+    count: int,
+) -> Any:  # fmt: skip
+    """(C/T_I, H, T_I, W) of one image and group, for output rows [first, first + count)."""
+    inputs = w.in_channels // w.groups
+    reach, stride = g.reach(count), g.stride[-1]
+    length = -(-reach[-1] // stride)
+    copy = emit.workspace((inputs // t_i, *reach[:-1], t_i, g.phases, length))
+    # Read in the input's own order, a channel after the other.
+    with emit.nest((inputs // t_i, t_i)) as (co, ci), emit.nest(reach[:-1]) as at:
+        start = (first * g.stride[0], *(0,) * (len(at) - 1))
+        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
+        channel = group * inputs + co * t_i + ci
+        cc.emit_stage_row(
+            g.spatial[-1], g.before[-1], length, g.phases, stride, cc.row_bounds(g, where),
+            lambda x: data[(n, channel, *where, x)],
+            lambda p, x, value: T.buffer_store(copy, value, [co, *at, ci, p, x]),
+        )  # fmt: skip
+    return copy

@@ -1,0 +1,147 @@
+"""Permutation of dimensions: channel shuffles, attention heads, matrix transposes.
+
+Dimensions that stay neighbours are one to the kernel. If the innermost stays innermost, what moves
+are contiguous runs, copied in vectors. Else the innermost dimensions of input and output span a
+matrix that is transposed in registers, lanes x lanes at a time.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
+from tvm_ext.schedules.workload import Shape, TransposeWorkload
+
+from tvm_ext.target import CpuTarget
+
+# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
+_PARALLEL_BYTES = 256 << 10
+_FORK_SECONDS = 5e-6
+
+
+@register
+class Shuffle(Algorithm[TransposeWorkload]):
+    """One pass over the tensor in the order of the output.
+
+    Parameter of the plan: `parallel`, whether threads share the outer dimensions.
+    """
+
+    name: ClassVar[str] = "shuffle"
+    workload_type: ClassVar[type] = TransposeWorkload
+
+    def supports(self, workload: TransposeWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if sorted(w.axes) != list(range(len(w.shape))):
+            return refuse(f"axes {w.axes} don't permute the {len(w.shape)} dimensions")
+        if prod(w.shape) == 0:
+            return refuse(f"shape {w.shape} has no elements")
+        return YES
+
+    def space(self, workload: TransposeWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        return {"parallel": (False, True)}
+
+    def default(self, workload: TransposeWorkload, target: CpuTarget) -> dict[str, Any]:
+        return {"parallel": workload.bytes > _PARALLEL_BYTES and target.cores > 1}
+
+    def cost(self, workload: TransposeWorkload, params: Params, target: CpuTarget) -> float:
+        threads = params["parallel"] and target.cores > 1
+        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
+        return workload.bytes / bandwidth + _FORK_SECONDS * threads
+
+    def kernel(
+        self,
+        workload: TransposeWorkload,
+        params: Params,
+        target: CpuTarget,
+        layout: tuple[int, int],
+    ) -> tirx.PrimFunc:
+        return emit.build(lambda: _emit(workload, params, target))
+
+
+def merge(shape: Shape, axes: Shape) -> tuple[Shape, Shape]:
+    """The same permutation with fewest dimensions: neighbours that stay together are merged.
+
+    Returns
+    -------
+    (shape, axes)
+        Without dimensions of extent 1; at least one dimension.
+    """
+    groups: list[list[int]] = []
+    kept = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    for axis in (a for a in axes if shape[a] != 1):
+        rank = kept.index(axis)
+        if groups and groups[-1][-1] == rank - 1:
+            groups[-1].append(rank)
+        else:
+            groups.append([rank])
+    if not groups:
+        return (1,), (0,)
+    order = sorted(range(len(groups)), key=lambda g: groups[g])
+    extents = [prod(shape[kept[rank]] for rank in groups[g]) for g in order]
+    return tuple(extents), tuple(order.index(g) for g in range(len(groups)))
+
+
+def _emit(w: TransposeWorkload, params: Params, target: CpuTarget) -> None:
+    """Declare the arguments and emit the loops over the output's dimensions."""
+    shape, axes = merge(w.shape, w.axes)
+    extents = tuple(shape[axis] for axis in axes)
+    data = emit.argument("data", w.shape, w.dtype)
+    out = emit.argument("out", w.out_shape, w.dtype)
+    data, out = emit.view(data, shape, w.dtype), emit.view(out, extents, w.dtype)
+    rank, size = len(shape), np.dtype(w.dtype).itemsize
+    # The output dimension that is innermost in the input.
+    inner = axes.index(rank - 1)
+
+    def source(index: list[Any]) -> list[Any]:
+        at: list[Any] = [0] * rank
+        for position, axis in zip(index, axes, strict=True):
+            at[axis] = position
+        return at
+
+    if inner == rank - 1:
+        lanes = max(1, 4 * target.lanes // size)
+
+        def run(start: Any, width: int, index: list[Any]) -> None:
+            with emit.loop(width, "vectorized") as lane:
+                at = [*index, start + lane]
+                T.buffer_store(out, data[tuple(source(at))], at)
+
+        with _outer(params, extents[:-1]) as index:
+            emit.cover(extents[-1], lanes, lambda s, width: run(s, width, list(index)))
+        return
+
+    lanes = target.lanes
+    if size == 4 and min(extents[inner], extents[-1]) >= lanes:
+
+        def tile(index: list[Any], row: Any, column: Any) -> None:
+            def at(i: Any, j: Any) -> list[Any]:
+                return [*index[:inner], row + i, *index[inner + 1 :], column + j]
+
+            transpose(
+                lanes,
+                w.dtype,
+                lambda j: vector_at(data, source(at(0, j)), lanes),
+                lambda i, x: store_vector(out, x, at(i, 0), lanes),
+            )
+
+        rows = -(-extents[inner] // lanes)
+        tiled = [rows if d == inner else n for d, n in enumerate(extents[:-1])]
+        with _outer(params, tiled) as outer:
+            row: Any = outer[inner] * lanes
+            if extents[inner] % lanes:
+                row = tirx.min(row, extents[inner] - lanes)
+            emit.cover(extents[-1], lanes, lambda s, _: tile(list(outer), row, s))
+        return
+
+    with _outer(params, extents[:-1]) as index, emit.loop(extents[-1]) as last:
+        T.buffer_store(out, data[tuple(source([*index, last]))], [*index, last])
+
+
+def _outer(params: Params, extents: Any) -> Any:
+    return emit.tasks(params["parallel"], *extents)

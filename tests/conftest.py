@@ -1,0 +1,32 @@
+"""Models that several test files share, built once a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tvm_ext
+from tests import models
+
+
+@pytest.fixture(scope="session")
+def convnet() -> tvm_ext.Executable:
+    return tvm_ext.build(models.convnet())
+
+
+@pytest.fixture(scope="session")
+def two_inputs() -> tvm_ext.Executable:
+    return tvm_ext.build(models.two_inputs())
+
+
+@pytest.fixture(scope="session")
+def convnet_onnx(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "convnet.onnx"
+    path.write_bytes(models.convnet().SerializeToString())
+    return path
+
+
+@pytest.fixture(scope="session")
+def convnet_file(convnet: tvm_ext.Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return convnet.save(tmp_path_factory.mktemp("saved") / "convnet.tvmx")

@@ -1,0 +1,84 @@
+"""Normalisations against ONNX Runtime (RMSNormalization against ONNX's reference)."""
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from tvm_ext.errors import ModelError
+from tvm_ext.frontend import load_model
+
+from ..cases import Case, Cases, call, calls, compile_functions, normal
+
+X = normal(2, 6, 5, 3)
+SCALE, SHIFT = normal(6, seed=1), normal(6, seed=2)
+MEAN, VARIANCE = normal(6, seed=3), np.abs(normal(6, seed=4)) + 0.1
+BATCH = [X, SCALE, SHIFT, MEAN, VARIANCE]
+
+CASES = Cases(
+    [
+        *[Case(f"batch_opset{v}", "BatchNormalization", BATCH, opset=v) for v in (7, 9, 14, 15)],
+        Case("batch_2d", "BatchNormalization", [normal(4, 6), *BATCH[1:]], {"epsilon": 0.01}),
+        Case("instance", "InstanceNormalization", [X, SCALE, SHIFT], {"epsilon": 0.001}),
+        Case("instance_1d", "InstanceNormalization", [normal(2, 6, 9), SCALE, SHIFT]),
+        Case("layer", "LayerNormalization", [X, normal(3), normal(3, seed=1)]),
+        Case("layer_no_shift", "LayerNormalization", [X, normal(5, 3)], {"axis": 2}),
+        Case(
+            "layer_axis1", "LayerNormalization", [X, normal(6, 5, 3), normal(6, 5, 3)], {"axis": 1}
+        ),
+        Case("layer_outputs", "LayerNormalization", [X, normal(5, 3)], {"axis": -2}, outputs=3),
+        Case("group18", "GroupNormalization", [X, SCALE[:3], SHIFT[:3]], {"num_groups": 3}),
+        Case("group21", "GroupNormalization", [X, SCALE, SHIFT], {"num_groups": 3}, opset=21),
+        Case("lrn", "LRN", [X], {"size": 3, "alpha": 0.3, "beta": 0.6, "bias": 1.5}),
+        Case("lrn_wide", "LRN", [X], {"size": 9, "alpha": 0.3}),
+        Case("lp1", "LpNormalization", [X], {"p": 1, "axis": 1}),
+        Case("lp2", "LpNormalization", [X], {"p": 2}),
+        Case("mean_variance", "MeanVarianceNormalization", [X], {"axes": [0, 2, 3]}),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", CASES.cases)
+def test_matches_onnxruntime(name):
+    CASES.check(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("batch_opset15", ["relax.nn.batch_norm"]),
+        ("layer_no_shift", ["relax.nn.layer_norm"]),
+    ],
+)
+def test_is_the_relax_operator(name, operators):
+    assert calls(load_model(CASES.cases[name].model())) == operators
+
+
+def test_lp_normalization_of_zeros_is_zero():
+    case = Case("zeros", "LpNormalization", [np.zeros((2, 3), "float32")], opset=22)
+    vm = compile_functions({"f": load_model(case.model())["main"]})
+    np.testing.assert_array_equal(call(vm, "f", case.inputs[0])[0], case.inputs[0])
+
+
+def test_lrn_of_even_size_matches_the_definition():
+    # ONNX Runtime takes odd sizes only. Of 4 channels, 1 lies before and 2 behind the own one.
+    case = Case("lrn_even", "LRN", [X], {"size": 4, "alpha": 0.3, "beta": 0.6, "bias": 1.5})
+    (got,) = call(compile_functions({"f": load_model(case.model())["main"]}), "f", X)
+    x = X.astype("float64")
+    sums = [(x[:, max(c - 1, 0) : c + 3] ** 2).sum(axis=1) for c in range(6)]
+    wanted = x / (1.5 + 0.3 / 4 * np.stack(sums, axis=1)) ** 0.6
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_rms_normalization_matches_the_reference(axis):
+    x = normal(2, 4, 5)
+    case = Case("rms", "RMSNormalization", [x, normal(*x.shape[axis:])], {"axis": axis}, opset=23)
+    (wanted,) = ReferenceEvaluator(case.model()).run(None, case.feeds())
+    (got,) = call(compile_functions({"f": load_model(case.model())["main"]}), "f", x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_training_mode_is_refused():
+    case = Case("training", "BatchNormalization", BATCH, {"training_mode": 1}, outputs=3)
+    with pytest.raises(ModelError, match="training_mode=1: export the model for inference"):
+        load_model(case.model())

@@ -1,0 +1,84 @@
+"""Which operators share a group, and that every group is legal."""
+
+import numpy as np
+from relax_models import array, const, module
+from tvm import relax
+
+from tvm_ext.layers import layers
+from tvm_ext.passes import FuseGroups
+
+W1, W2 = array(0, 4, 4, 3, 3), array(1, 4, 4, 1, 1)
+BIAS = array(2, 1, 4, 1, 1)
+SHAPE = (1, 4, 6, 6)
+
+
+def _groups(body, **inputs):
+    mod = FuseGroups()(module(inputs or {"x": SHAPE}, body))
+    return [layer.ops for layer in layers(mod)]
+
+
+def _conv(emit, x, w=W1):
+    pad = 1 if w is W1 else 0
+    return emit(relax.op.nn.conv2d(x, const(w), padding=pad))
+
+
+def test_bias_residual_and_activation_join_the_convolution():
+    def body(emit, x):
+        y = emit(relax.op.add(_conv(emit, x), const(BIAS)))
+        return relax.op.nn.relu(emit(relax.op.add(y, x)))
+
+    assert _groups(body) == [("nn.conv2d", "add", "add", "nn.relu")]
+
+
+def test_swish_reads_its_input_twice_and_still_joins():
+    def body(emit, x):
+        y = _conv(emit, x)
+        return relax.op.multiply(y, emit(relax.op.sigmoid(y)))
+
+    assert _groups(body) == [("nn.conv2d", "sigmoid", "multiply")]
+
+
+def test_value_read_outside_ends_the_group():
+    def body(emit, x):
+        y = emit(relax.op.nn.relu(_conv(emit, x)))
+        z = _conv(emit, y, W2)
+        return relax.op.add(emit(relax.op.tanh(z)), y)
+
+    assert _groups(body) == [("nn.conv2d", "nn.relu"), ("nn.conv2d", "tanh", "add")]
+
+
+def test_operand_that_depends_on_the_group_would_be_a_cycle():
+    def body(emit, x):
+        y = _conv(emit, x)
+        z = emit(relax.op.nn.max_pool2d(y, pool_size=3, strides=1, padding=1))
+        return relax.op.add(y, z)
+
+    assert _groups(body) == [("nn.conv2d",), ("nn.max_pool2d",), ("add",)]
+
+
+def test_later_branch_takes_the_addition():
+    def body(emit, x):
+        a = _conv(emit, x)
+        b = _conv(emit, x, W2)
+        return relax.op.add(a, b)
+
+    groups = _groups(body)
+    assert sorted(len(g) for g in groups) == [1, 2]
+    assert groups[-1] == ("nn.conv2d", "add")
+
+
+def test_broadcast_to_a_larger_shape_starts_a_new_group():
+    def body(emit, x, y):
+        return relax.op.add(_conv(emit, x), y)
+
+    assert _groups(body, x=SHAPE, y=(3, 4, 6, 6)) == [("nn.conv2d",), ("add",)]
+
+
+def test_scalar_constants_become_part_of_the_step():
+    def body(emit, x):
+        return relax.op.multiply(_conv(emit, x), relax.const(np.float32(0.5)))
+
+    mod = FuseGroups()(module({"x": SHAPE}, body))
+    (layer,) = layers(mod)
+    assert layer.workload.epilogue.operands == ()
+    assert layer.workload.epilogue.steps[0].args == (("value", 0), ("const", 0.5))

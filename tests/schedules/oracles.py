@@ -1,0 +1,119 @@
+"""Plain float64 NumPy meanings of the workloads, and random inputs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
+from tvm_ext.schedules.workload import ConvTransposeWorkload, ConvWorkload
+
+from tests.schedules.kernels import Case, run_all
+
+
+def conv_workload(
+    channels: int,
+    spatial: tuple[int, ...],
+    outputs: int,
+    kernel: int,
+    stride: int = 1,
+    pad: int = 0,
+    *,
+    groups: int = 1,
+    dilation: int = 1,
+    batch: int = 1,
+) -> ConvWorkload:
+    """A convolution with the same window in every dimension."""
+    dims = len(spatial)
+    return ConvWorkload(
+        batch, channels, spatial, outputs, (kernel,) * dims, (stride,) * dims, (pad,) * dims,
+        (pad,) * dims, (dilation,) * dims, groups,
+    )  # fmt: skip
+
+
+def with_residual(w: Any) -> Any:
+    """The workload with an epilogue: relu(result + bias + residual)."""
+    ones = (1,) * (len(w.out_shape) - 2)
+    bias = Operand((1, w.out_shape[1], *ones), "float32")
+    return replace(w, epilogue=residual_epilogue(bias, w.out_shape))
+
+
+def residual_epilogue(bias: Operand, out_shape: tuple[int, ...]) -> Epilogue:
+    """relu(result + bias + residual)."""
+    steps = (
+        Step("add", (("value", 0), ("operand", 0))),
+        Step("add", (("value", 1), ("operand", 1))),
+        Step("relu", (("value", 2),)),
+    )
+    return Epilogue(steps, (bias, Operand(tuple(out_shape), "float32")))
+
+
+def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Normal values, float32."""
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def operands_of(w: Any, seed: int = 7) -> list[np.ndarray]:
+    """Values for the epilogue's operands."""
+    return [random(o.shape, seed + i) for i, o in enumerate(w.epilogue.operands)]
+
+
+def finished(result: np.ndarray, w: Any, operands: list[np.ndarray]) -> np.ndarray:
+    """`result` after `residual_epilogue`, if the workload has one."""
+    if not w.epilogue.steps:
+        return result
+    return np.maximum(result + sum(x.astype("float64") for x in operands), 0)
+
+
+def conv(w: ConvWorkload, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Cross-correlation, tap by tap."""
+    pads = [(0, 0), (0, 0), *zip(w.pad_before, w.pad_after, strict=True)]
+    padded = np.pad(data.astype("float64"), pads)
+    inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+    padded = padded.reshape(w.batch, w.groups, inputs, *padded.shape[2:])
+    kernel = weight.astype("float64").reshape(w.groups, outputs, inputs, *w.kernel)
+    out = np.zeros((w.batch, w.groups, outputs, *w.out_spatial))
+    for tap in product(*map(range, w.kernel)):
+        window = tuple(
+            slice(t * d, t * d + (o - 1) * s + 1, s)
+            for t, d, o, s in zip(tap, w.dilation, w.out_spatial, w.strides, strict=True)
+        )
+        part = padded[(slice(None), slice(None), slice(None), *window)]
+        out += np.einsum("goi,bgi...->bgo...", kernel[(..., *tap)], part)
+    return out.reshape(w.out_shape)
+
+
+def conv_transpose(w: ConvTransposeWorkload, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Every input adds to the outputs under its taps; then the padding is cut off."""
+    inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
+    kernel = weight.astype("float64").reshape(w.groups, inputs, outputs, *w.kernel)
+    x = data.astype("float64").reshape(w.batch, w.groups, inputs, *w.spatial)
+    full = tuple(
+        o + before + after + s * d * k
+        for o, before, after, s, d, k in zip(
+            w.out_spatial, w.pad_before, w.pad_after, w.strides, w.dilation, w.kernel, strict=True
+        )
+    )
+    out = np.zeros((w.batch, w.groups, outputs, *full))
+    for tap in product(*map(range, w.kernel)):
+        window = tuple(
+            slice(t * d, t * d + (n - 1) * s + 1, s)
+            for t, d, n, s in zip(tap, w.dilation, w.spatial, w.strides, strict=True)
+        )
+        out[(slice(None), slice(None), slice(None), *window)] += np.einsum(
+            "gio,bgi...->bgo...", kernel[(..., *tap)], x
+        )
+    cut = tuple(slice(b, b + o) for b, o in zip(w.pad_before, w.out_spatial, strict=True))
+    return out[(slice(None), slice(None), slice(None), *cut)].reshape(w.out_shape)
+
+
+def agree(cases: Mapping[object, tuple[Case, np.ndarray]], tolerance: float) -> None:
+    """Assert that each case comes within `tolerance` of the largest value that is expected."""
+    results = run_all([case for case, _ in cases.values()])
+    for name, actual, (_, expected) in zip(cases, results, cases.values(), strict=True):
+        assert actual.shape == expected.shape, name
+        error = np.abs(actual - expected).max() / np.abs(expected).max()
+        assert error < tolerance, f"{name}: error {error:.1e}"
