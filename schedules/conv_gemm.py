@@ -68,7 +68,8 @@ class ConvGemm(Algorithm[ConvWorkload]):
         chunks = -(-positions // fit)
         while chunks * w.batch % target.cores and positions >= 2 * tile.rows * (chunks + 1):
             chunks += 1
-        chunk = min(positions, -(-(-(-positions // chunks)) // tile.rows) * tile.rows)
+        even = -(-positions // chunks)
+        chunk = min(positions, -(-even // tile.rows) * tile.rows)
         tasks = w.batch * -(-positions // chunk)
         pieces = 1
         if tasks < target.cores:

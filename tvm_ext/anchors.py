@@ -114,12 +114,11 @@ def _matmul(call: relax.Call, out_shape: Shape) -> Anchor | str:
         return f"right batch {b[:-2]} is broadcast to {batch}"
     if prod(b[:-2]) == 1 and prod(batch) != 1:
         # The same right side for all: one tall matmul.
-        base = wl.MatmulWorkload(
-            (1,), prod(a[:-1]), b[-1], a[-1], packed=False, out_shape=out_shape
-        )
-        return Anchor(base, (left, right))
+        folded, rows = (1,), prod(a[:-1])
+    else:
+        folded, rows = (prod(batch),), a[-2]
     base = wl.MatmulWorkload(
-        (prod(batch),), a[-2], b[-1], a[-1], packed=False, out_shape=out_shape
+        folded, rows, b[-1], a[-1], packed=False, out_shape=out_shape, lhs_shape=a, rhs_shape=b
     )
     return Anchor(base, (left, right))
 
@@ -233,9 +232,12 @@ def _permute(call: relax.Call, out_shape: Shape) -> Anchor | str:
     axes = call.attrs.axes
     order = list(reversed(range(len(shape)))) if axes is None else list(_ints(axes))
     kept = [a for a in order if shape[a] != 1]
-    if kept != sorted(kept):
-        return f"axes {order} move data"
-    return _view(call, out_shape)
+    if kept == sorted(kept):
+        return _view(call, out_shape)
+    data = call.args[0]
+    if df.value_of(data) is not None:
+        return "the tensor is constant"
+    return Anchor(wl.TransposeWorkload(shape, tuple(order), df.dtype_of(data)), (data,))
 
 
 ANCHORS: dict[str, Callable[[relax.Call, Shape], Anchor | str]] = {

@@ -50,7 +50,10 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
         elif isinstance(expr, relax.Tuple):
             tuples[var] = [buffer(f) for f in expr.fields]
         elif isinstance(expr, relax.Var):
-            env[var] = env[expr]
+            if expr in tuples:
+                tuples[var] = tuples[expr]
+            else:
+                env[var] = env[expr]
         elif name == "relax.reshape":
             env[var] = state.program.view(buffer(expr.args[0]), df.shape_of(var))
         elif name in ("relax.call_tir", "relax.call_dps_packed"):

@@ -108,11 +108,16 @@ def estimates(profile: Profile) -> Figure:
     return figure
 
 
-def png_uri(figure: Figure) -> str:
-    """The figure as a ``data:`` URI."""
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file's contents."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
+
+
+def png_uri(figure: Figure) -> str:
+    """The figure as a ``data:`` URI."""
+    return "data:image/png;base64," + base64.b64encode(png(figure)).decode()
 
 
 def _palette(

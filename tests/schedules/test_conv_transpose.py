@@ -49,7 +49,7 @@ CASES = {
     "uneven padding": replace(workload(4, (1, 9), 3, 5, 4, 1, 1), pad_after=(2, 2)),
     "1d": workload(4, (9,), 6, 4, 2, 1),
     "3d": workload(3, (2, 3, 4), 4, 3, 2, 1, 1),
-    "single position": workload(4, (1, 1), 3, 1),
+    "single position": workload(4, (1, 1), 9, 1),
 }
 
 

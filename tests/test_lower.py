@@ -1,0 +1,114 @@
+"""Memory and layout decisions of lowering, seen in the program and in the values."""
+
+import numpy as np
+from passes.relax_models import array, const, module, run
+from tvm import relax
+
+import tvm_ext
+from tvm_ext import planner
+from tvm_ext.layers import layers
+from tvm_ext.pipeline import graph_pipeline
+from tvm_ext.schedules import algorithms
+from tvm_ext.schedules.layout import layout_name
+from tvm_ext.target import resolve
+
+
+def _blocked(mod):
+    """The model's plan with every convolution and concatenation channel-blocked."""
+    target = resolve()
+    found = layers(graph_pipeline()(mod))
+    plan = planner.choose(found, target)
+    for layer, entry in zip(found, plan, strict=True):
+        name = {"nn.conv2d": "spatial_pack", "concat": "concat"}.get(entry.ops[0])
+        if name:
+            entry.algorithm = name
+            entry.params = algorithms()[name].default(layer.workload, target)
+            entry.layout = [layout_name(4, target.lanes)] * 2
+    return plan
+
+
+def _check(mod, *inputs, rtol=1e-4, plan=None):
+    executable = tvm_ext.build(mod, plan=plan)
+    actual = executable(list(inputs))
+    expected = run(mod, *inputs)
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+    return executable
+
+
+def _conv(emit, x, out, seed, kernel=1):
+    channels = int(x.ty.shape[1])
+    w = array(seed, out, channels, kernel, kernel) / np.sqrt(channels * kernel)
+    return emit(relax.op.nn.conv2d(x, const(w.astype("float32")), padding=kernel // 2))
+
+
+def test_concatenation_of_whole_blocks_is_free():
+    def body(emit, x):
+        y = _conv(emit, x, 32, 0)
+        z = emit(relax.op.concat([y, _conv(emit, y, 64, 1, 3), _conv(emit, y, 16, 2)], axis=1))
+        return _conv(emit, z, 16, 3)
+
+    mod = module({"x": (1, 16, 9, 9)}, body)
+    executable = _check(mod, array(5, 1, 16, 9, 9), plan=_blocked(mod))
+    assert not [c for c in executable.program.calls if "concat" in c.kernel]
+
+
+def test_nested_concatenations_share_one_buffer():
+    def body(emit, x):
+        for i in range(3):
+            x = emit(relax.op.concat([x, _conv(emit, x, 16, i, 3)], axis=1))
+        return _conv(emit, x, 8, 9)
+
+    def start(emit, x):
+        return body(emit, _conv(emit, x, 16, 10))
+
+    mod = module({"x": (1, 16, 6, 6)}, start)
+    executable = _check(mod, array(5, 1, 16, 6, 6), plan=_blocked(mod))
+    assert not [c for c in executable.program.calls if "concat" in c.kernel]
+
+
+def test_concatenation_that_splits_blocks_is_copied():
+    def body(emit, x):
+        y = _conv(emit, x, 12, 0)
+        z = emit(relax.op.concat([y, _conv(emit, y, 20, 1, 3)], axis=1))
+        return _conv(emit, z, 16, 3)
+
+    _check(module({"x": (2, 16, 7, 7)}, body), array(5, 2, 16, 7, 7))
+
+
+def test_output_that_is_an_input_or_used_twice():
+    def body(emit, x):
+        y = _conv(emit, x, 16, 0)
+        return relax.Tuple([y, emit(relax.op.nn.relu(y)), x])
+
+    mod = module({"x": (1, 16, 5, 5)}, body)
+    x = array(5, 1, 16, 5, 5)
+    y, r, same = tvm_ext.build(mod)(x)
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(r, np.maximum(y, 0))
+
+
+def test_odd_channels_keep_infinities_in_their_own_channels():
+    """Lanes past the last channel must not leak into real ones (infinity times zero is NaN)."""
+    w1 = np.zeros((5, 3, 1, 1), "float32")
+    w1[0, 0] = 1
+    w2 = np.ones((4, 5, 1, 1), "float32")
+
+    def body(emit, x):
+        y = emit(relax.op.nn.conv2d(x, const(w1)))
+        return relax.op.nn.conv2d(y, const(w2))
+
+    x = np.zeros((1, 3, 4, 4), "float32")
+    x[0, 0, 0, 0] = np.inf
+    mod = module({"x": x.shape}, body)
+    y = tvm_ext.build(mod, plan=_blocked(mod))(x)
+    assert np.isinf(y[0, :, 0, 0]).all() or np.isnan(y[0, :, 0, 0]).all()
+    assert (y[0, :, 1:, 1:] == 0).all()
+
+
+def test_split_gives_a_tuple_whose_parts_are_layers_inputs():
+    def body(emit, x):
+        parts = emit(relax.op.split(x, 2, axis=1))
+        a, b = (emit(relax.TupleGetItem(parts, i)) for i in range(2))
+        return relax.op.multiply(a, emit(relax.op.sigmoid(b)))
+
+    _check(module({"x": (2, 6, 5)}, body), array(5, 2, 6, 5))
