@@ -52,9 +52,7 @@ def parallel_boxes(
         yield starts, [size for _, size in cuts]
 
 
-def sweep(
-    columns: int, width: int, unroll: int, body: Callable[[Index, Index, int], None]
-) -> None:
+def sweep(columns: int, width: int, unroll: int, body: Callable[[Index, Index, int], None]) -> None:
     """Cover [0, columns) with vectors of `width`, `unroll` of them in one iteration.
 
     Calls `body(slot, offset, done)`: the vector's number in its iteration, where it starts, and

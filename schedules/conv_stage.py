@@ -106,9 +106,7 @@ def stage(
             )
         inside = [
             bound
-            for x, extent, b, total in zip(
-                where, g.spatial, g.before, _reach(g), strict=True
-            )
+            for x, extent, b, total in zip(where, g.spatial, g.before, _reach(g), strict=True)
             for bound in ((x >= 0,) if b else ()) + ((x < extent,) if total > extent + b else ())
             if not isinstance(bound, bool)
         ]

@@ -18,17 +18,21 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import boxes, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.epilogue import SCALAR_OPS
+from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue
 from tvm_ext.schedules.layout import operand_shape, stored_shape
 from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
 from tvm_ext.target import CpuTarget
 
 _UNROLL = (1, 2, 4, 8)
-# A parallel loop costs 5 us or more to start and join; these take a core about 10 us (at 50 GB/s
-# from the L2 cache, at 30 GFLOP/s on a chain of operations).
-_PARALLEL_BYTES = 512 << 10
-_PARALLEL_FLOPS = 300_000
+# A parallel loop costs about 5 us to start and join; these take a core some 13 us (at 75 GB/s from
+# the L2 cache, at 33 GFLOP/s on a chain of operations).
+_PARALLEL_BYTES = 1 << 20
+_PARALLEL_FLOPS = 400_000
 _FORK_SECONDS = 5e-6
+# Each function of a chain multiplies TVM's compile time by about five (see `sharing`): four in a
+# row take some seconds.
+_MAX_DEPTH = 4
+_TRANSCENDENTAL_FLOPS = 18
 # Operations whose result at the zeros of the missing lanes may not be finite.
 _NOT_FINITE_AT_ZERO = frozenset(
     ("divide", "floor_divide", "mod", "floor_mod", "power", "rsqrt", "log", "acosh")
@@ -61,6 +65,9 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
             )
             if not fits:
                 return refuse(f"operand {i}: shape {operand.shape} doesn't broadcast to {w.shape}")
+        depth = _depth(w.epilogue)
+        if depth > _MAX_DEPTH:
+            return refuse(f"{depth} functions like exp in a row; at most {_MAX_DEPTH}")
         return YES
 
     def layouts(
@@ -82,8 +89,9 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
     def default(self, workload: ElementwiseWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
         big = _bytes(w) > _PARALLEL_BYTES or w.flops > _PARALLEL_FLOPS
-        # A long chain fills the pipeline by itself; more copies of it would spill.
-        vectors = 4 if len(w.epilogue.steps) <= 4 and w.epilogue.flops <= 16 else 2
+        # A long chain fills the pipeline by itself; more copies of it would only spill.
+        flops = w.epilogue.flops
+        vectors = 4 if flops <= 16 else 2 if flops <= 32 else 1
         return {"vectors": vectors, "tasks": 4 * target.cores if big and target.cores > 1 else 1}
 
     def cost(self, workload: ElementwiseWorkload, params: Params, target: CpuTarget) -> float:
@@ -104,6 +112,16 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
         return emit.build(lambda: _emit(workload, params, target, layout[1]))
+
+
+def _depth(epilogue: Epilogue) -> int:
+    """The most transcendental functions that feed one another."""
+    depths: list[int] = []
+    for step in epilogue.steps:
+        below = max((depths[x] for kind, x in step.args if kind == "value"), default=0)
+        cost = Epilogue((step,)).flops
+        depths.append(below + (cost >= _TRANSCENDENTAL_FLOPS))
+    return max(depths, default=0)
 
 
 def _bytes(w: ElementwiseWorkload) -> int:

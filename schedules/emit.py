@@ -18,16 +18,17 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.layout import operand_shape
 
+# Below this size TVM allocates a buffer of scope global on the stack.
+STACK_BYTES = 1024
 Index = Any  # an int or an integer expression
 
 
 def build(body: Callable[[], None]) -> tirx.PrimFunc:
     """Run `body` inside a function scope and return the finished PrimFunc."""
-    with IRBuilder() as builder:
-        with T.prim_func(s_tir=True):
-            T.func_name("main")
-            T.func_attr({"tirx.noalias": True, "global_symbol": "main"})
-            body()
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name("main")
+        T.func_attr({"tirx.noalias": True, "global_symbol": "main"})
+        body()
     return builder.get()
 
 
@@ -63,7 +64,9 @@ def parallel_tasks(*extents: int) -> Iterator[tuple[Index, ...]]:
         for extent in reversed(extents):
             indices.append(0 if extent == 1 else (rest % extent if extent != total else rest))
             rest = rest // extent if extent != 1 else rest
-        yield tuple(reversed(indices))
+        # Bound to variables, lest TVM simplify the divisions anew at every use.
+        bound = [i if isinstance(i, int) or i is task else T.Bind(i) for i in indices]
+        yield tuple(reversed(bound))
 
 
 class RegisterTile:
@@ -75,28 +78,44 @@ class RegisterTile:
 
     def __init__(self, rows: int, columns: int, lanes: int) -> None:
         self.rows, self.columns, self.lanes = rows, columns, lanes
-        # One buffer a row: TVM puts it on the stack, from where LLVM can promote it, only below
-        # 1 KB and with this scope. A pointer into TVM's workspace pool would stay in memory.
+        # TVM puts a buffer on the stack, from where LLVM can promote it, only below 1 KB and with
+        # this scope: a pointer into TVM's workspace pool would stay in memory. A tile that doesn't
+        # fit takes a buffer for each row.
+        self._whole = rows * columns * lanes * 4 < STACK_BYTES
+        count, size = (1, rows) if self._whole else (rows, 1)
         self._buffers = [
-            T.alloc_buffer((columns * lanes,), "float32", scope="global") for _ in range(rows)
+            T.alloc_buffer((size * columns * lanes,), "float32", scope="global")
+            for _ in range(count)
         ]
 
     def each(self, body: Callable[[Index, Index, Index], None]) -> None:
-        """Call `body(row, column, lane)` for constant rows and columns, in vectorised loops."""
+        """Call `body(row, column, lane)` in unrolled and vectorised loops."""
+        if self._whole:
+            with loop(self.rows, "unroll") as row, loop(self.columns, "unroll") as column:
+                with T.vectorized(0, self.lanes) as lane:
+                    body(row, column, lane)
+            return
         for row in range(self.rows):
             for column in range(self.columns):
                 with T.vectorized(0, self.lanes) as lane:
                     body(row, column, lane)
 
-    def get(self, row: int, column: int, lane: Index) -> tirx.Expr:
-        return self._buffers[row][column * self.lanes + lane]
+    def _at(self, row: Index, column: Index, lane: Index) -> tuple[Any, Index]:
+        if self._whole:
+            return self._buffers[0], (row * self.columns + column) * self.lanes + lane
+        return self._buffers[row], column * self.lanes + lane
+
+    def get(self, row: Index, column: Index, lane: Index) -> tirx.Expr:
+        """The value of one element."""
+        buffer, at = self._at(row, column, lane)
+        return buffer[at]
 
     def fill(self, value: Callable[[Index, Index, Index], tirx.Expr]) -> None:
         """Set every element."""
 
         def body(row: Index, column: Index, lane: Index) -> None:
-            at = column * self.lanes + lane
-            T.buffer_store(self._buffers[row], value(row, column, lane), [at])
+            buffer, at = self._at(row, column, lane)
+            T.buffer_store(buffer, value(row, column, lane), [at])
 
         self.each(body)
 
@@ -109,7 +128,7 @@ class RegisterTile:
         right: Callable[[Index, Index], tirx.Expr],
     ) -> None:
         """Add left(row) * right(column, lane): one FMA for each vector."""
-        self.fill(lambda row, column, lane: self.get(row, column, lane) + left(row) * right(column, lane))
+        self.fill(lambda r, c, lane: self.get(r, c, lane) + left(r) * right(c, lane))
 
 
 def split_extent(extent: int, width: int) -> list[tuple[int, int]]:
@@ -200,9 +219,7 @@ def rowwise_epilogue(
 
         return load
 
-    loads = [
-        loader(o.shape, x, o.dtype) for o, x in zip(epilogue.operands, operands, strict=True)
-    ]
+    loads = [loader(o.shape, x, o.dtype) for o, x in zip(epilogue.operands, operands, strict=True)]
     return lambda row, column, result: epilogue.evaluate([result], lambda j: loads[j](row, column))
 
 
@@ -256,6 +273,6 @@ def cover(extent: int, lanes: int, body: Callable[[Index, int], None]) -> None:
 
 def hold(value: tirx.Expr) -> tirx.Expr:
     """A scalar computed once, here, however often the result is used."""
-    buffer = T.alloc_buffer((1,), str(value.ty.dtype), scope="local")
+    buffer = T.alloc_buffer((1,), str(value.ty.dtype), scope="global")
     T.buffer_store(buffer, value, [0])
     return buffer[0]

@@ -54,9 +54,7 @@ class Epilogue:
     operands: tuple[Operand, ...] = ()
     results: int = 1
 
-    def evaluate(
-        self, results: Sequence[tirx.Expr], load: Callable[[int], tirx.Expr]
-    ) -> tirx.Expr:
+    def evaluate(self, results: Sequence[tirx.Expr], load: Callable[[int], tirx.Expr]) -> tirx.Expr:
         """Build the expression for one element.
 
         Parameters

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
-
 from tvm_ext.target import CpuTarget
 
 # Waking the threads takes about as long as one core needs for this many operations.

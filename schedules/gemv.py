@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
+
 from tvm_ext.schedules import emit, gemm
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight, row_count
 from tvm_ext.schedules.workload import MatmulWorkload
-
 from tvm_ext.target import CpuTarget
 
 _MOST_ROWS = 4

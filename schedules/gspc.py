@@ -23,13 +23,13 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_direct import default_chunk
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
 from tvm_ext.schedules.workload import ConvWorkload
-
 from tvm_ext.target import CpuTarget
 
 _MOST_T_I = 8

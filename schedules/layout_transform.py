@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
 from tvm_ext.schedules.layout import stored_shape
-
 from tvm_ext.target import CpuTarget
 
 

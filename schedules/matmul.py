@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit, gemm
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.schedules.workload import MatmulWorkload
-
 from tvm_ext.target import CpuTarget
 
 

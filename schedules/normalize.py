@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit
 from tvm_ext.schedules import scalar_functions as sf
 from tvm_ext.schedules import scalar_math as sm
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.workload import NormalizeWorkload
-
 from tvm_ext.target import CpuTarget
 
 _KINDS = ("softmax", "log_softmax", "layer_norm", "rms_norm")

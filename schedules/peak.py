@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import tvm
-from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_global import combine, emit_global, identity
 from tvm_ext.schedules.window import Axis, unflatten
 from tvm_ext.schedules.workload import PoolWorkload
-
 from tvm_ext.target import CpuTarget
 
 _VECTORS = (1, 2, 3, 4, 6, 8)

@@ -7,12 +7,12 @@ from typing import Any
 
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
+
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.scalar_math import maximum
 from tvm_ext.schedules.workload import PoolWorkload
-
 from tvm_ext.target import CpuTarget
 
 

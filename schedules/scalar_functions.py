@@ -198,9 +198,7 @@ def power(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
     if exponent in (0.5, -0.5):
         # pow(-0.0, 0.5) is +0.0 and pow(-inf, 0.5) is inf, where the root gives -0.0 and NaN.
         root = tirx.Select(tirx.EQ(a, _const(0.0, a)), _const(0.0, a), tirx.sqrt(a))
-        root = tirx.Select(
-            tirx.EQ(a, _const(float("-inf"), a)), _const(float("inf"), a), root
-        )
+        root = tirx.Select(tirx.EQ(a, _const(float("-inf"), a)), _const(float("inf"), a), root)
         return root if exponent > 0 else one / root
     if exponent is not None and exponent == int(exponent) and abs(exponent) <= _MAX_CHAIN:
         y = _chain(a, abs(int(exponent)))

@@ -275,5 +275,3 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
                     task(n, group, piece, c * chunk, chunk)
                 with T.Else():
                     task(n, group, piece, full * chunk, rest)
-
-

@@ -188,8 +188,11 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         tiles = count * columns
         freq = emit.workspace((a * a, in_blocks, tiles, v))
         product = emit.workspace((a * a, tiles, width, v))
+        # A tile between its two one-dimensional transforms: more vectors than there are registers.
+        half = emit.workspace((a * a * v,))
+        result = emit.workspace((m * m * v,))
         with emit.loop(in_blocks) as c:
-            _transform_input(n, c, first, count, freq)
+            _transform_input(n, c, first, count, half, freq)
         with emit.loop(piece_panels) as p:
             # A piece past the end computes the last panel again.
             panel = piece * piece_panels + p
@@ -202,7 +205,9 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                     offset += number * size
             with emit.loop(count) as r, emit.loop(columns) as x, emit.loop(width) as k:
                 block = emit.panel_start(panel, width, blocks) + k
-                _transform_output(n, block, first + r, x, k, r * columns + x, product)
+                _transform_output(
+                    (n, block, first + r, x), product, (r * columns + x, k), half, result
+                )
 
     def _multiply(freq: Any, product: Any, e: Any, panel: Any, start: Any, size: int) -> None:
         acc = emit.RegisterTile(size, width, v)
@@ -219,7 +224,7 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
             )
         )
 
-    def _transform_input(n: Any, c: Any, first: Any, count: int, freq: Any) -> None:
+    def _transform_input(n: Any, c: Any, first: Any, count: int, half: Any, freq: Any) -> None:
         """One block of channels: pad the task's rows into an L1-sized copy, then transform it."""
         plane = emit.workspace((count * m + 2, columns * m + 2, v))
         with emit.loop(count * m + 2) as i, emit.loop(columns * m + 2) as j:
@@ -229,7 +234,6 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 value = tirx.if_then_else(inside, data[n, c, y, x, lane], _ZERO)
                 T.buffer_store(plane, value, [i, j, lane])
         with emit.loop(count) as r, emit.loop(columns) as x:
-            half = T.alloc_buffer((a * a * v,), "float32", scope="local")
             with T.unroll(0, a) as j:
                 emit_linear_map(
                     transform.input,
@@ -248,15 +252,14 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 )
 
     def _transform_output(
-        n: Any, block: Any, row: Any, column: Any, k: Any, tile: Any, product: Any
+        where: tuple[Any, ...], product: Any, source: tuple[Any, Any], half: Any, result: Any
     ) -> None:
-        half = T.alloc_buffer((m * a * v,), "float32", scope="local")
-        result = T.alloc_buffer((m * m * v,), "float32", scope="local")
+        n, block, row, column = where
         with T.unroll(0, a) as j:
             emit_linear_map(
                 transform.output,
                 v,
-                lambda i, lane: product[i * a + j, tile, k, lane],
+                lambda i, lane: product[(i * a + j, *source, lane)],
                 lambda i, lane, value: T.buffer_store(half, value, [(i * a + j) * v + lane]),
             )
         with T.unroll(0, m) as i:

@@ -85,21 +85,18 @@ def emit_linear_map(
     Rows or columns of these matrices come in pairs that differ in the sign of every second entry.
     Each pair needs its even and odd part once, which nearly halves the additions.
     """
-    size = len(matrix[0])
-    scratch = T.alloc_buffer(((3 * size + 2 * len(matrix)) * lanes,), "float32", scope="local")
-    used = 0
 
     def keep(value: Callable[[Any], tirx.Expr]) -> Callable[[Any], tirx.Expr]:
-        nonlocal used
-        at, used = used, used + 1
+        # A buffer of its own, so that LLVM sees a register.
+        vector = T.alloc_buffer((lanes,), "float32", scope="global")
         with T.vectorized(0, lanes) as lane:
-            T.buffer_store(scratch, value(lane), [at * lanes + lane])
-        return lambda lane: scratch[at * lanes + lane]
+            T.buffer_store(vector, value(lane), [lane])
+        return lambda lane: vector[lane]
 
     def loader(j: int) -> Callable[[Any], tirx.Expr]:
         return lambda lane: load(j, lane)
 
-    values = [keep(loader(j)) for j in range(size)]
+    values = [keep(loader(j)) for j in range(len(matrix[0]))]
     terms, rows = _pair_columns(matrix, values, keep)
     done: set[int] = set()
     for i, row in enumerate(rows):

@@ -61,9 +61,7 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
             fields = arguments.fields if isinstance(arguments, relax.Tuple) else [arguments]
             args = [buffer(a) for a in fields]
             types = list(var.ty.fields) if isinstance(var.ty, relax.TupleType) else [var.ty]
-            outs = [
-                state.program.add(tuple(int(d) for d in t.shape), str(t.dtype)) for t in types
-            ]
+            outs = [state.program.add(tuple(int(d) for d in t.shape), str(t.dtype)) for t in types]
             packed = name == "relax.call_dps_packed"
             if packed:
                 kernel = str(callee.global_symbol)
@@ -79,9 +77,7 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
             else:
                 env[var] = outs[0]
         else:
-            raise ModelError(
-                f"layer {layer.name}: TVM has no CPU implementation of {name or expr}"
-            )
+            raise ModelError(f"layer {layer.name}: TVM has no CPU implementation of {name or expr}")
     result = df.result(mod["main"])
     if isinstance(layer.output.ty, relax.TupleType):
         fields = tuples.get(result) or [buffer(f) for f in result.fields]

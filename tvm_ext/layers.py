@@ -80,9 +80,7 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
     if scalar_name(anchor_expr):
         chain = _chain(pairs, {}, outer, df.shape_of(var), results=0)
         workload = ElementwiseWorkload(df.shape_of(var), df.dtype_of(var), chain[0])
-        return Layer(
-            workload=workload, inputs=(), weights=(), operands=tuple(chain[1]), **common
-        )
+        return Layer(workload=workload, inputs=(), weights=(), operands=tuple(chain[1]), **common)
     parse = ANCHORS.get(df.op_name(anchor_expr))
     if parse is not None:
         anchor = parse(anchor_expr, df.shape_of(anchor_var))

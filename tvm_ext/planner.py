@@ -45,7 +45,9 @@ def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
     if a == b:
         return True
     channels = shape[1] if len(shape) > 1 else 0
-    return len(shape) > 2 and prod(shape[2:]) == 1 and all(x == 0 or channels % x == 0 for x in (a, b))
+    return (
+        len(shape) > 2 and prod(shape[2:]) == 1 and all(x == 0 or channels % x == 0 for x in (a, b))
+    )
 
 
 def choose(layers: list[Layer], target: CpuTarget) -> Plan:
@@ -147,9 +149,7 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan
     )  # fmt: skip
 
 
-def _layouts(
-    layer: Layer, algorithm: Algorithm[Any], target: CpuTarget
-) -> list[tuple[int, int]]:
+def _layouts(layer: Layer, algorithm: Algorithm[Any], target: CpuTarget) -> list[tuple[int, int]]:
     """The algorithm's layouts that the layer's tensors can have."""
     out_rank = len(layer.workload.out_shape)
     ranks = [len(df.shape_of(x)) for x in layer.inputs] or [out_rank]
@@ -183,9 +183,7 @@ def _operands(layer: Layer) -> Any:
     return epilogue.operands if epilogue is not None else ()
 
 
-def _conversions(
-    layer: Layer, pair: tuple[int, int], target: CpuTarget, values: _Values
-) -> float:
+def _conversions(layer: Layer, pair: tuple[int, int], target: CpuTarget, values: _Values) -> float:
     """Seconds to bring what the layer reads into its layouts."""
     seconds = 0.0
     for var, block in _needed(layer, pair):

@@ -108,4 +108,3 @@ def _call(function: Any, case: Case) -> np.ndarray:
     missing = from_blocked(stored, stored.shape[1] * block_out)[:, channels:]
     assert np.isfinite(missing).all(), "lanes past the last channel must be finite"
     return from_blocked(stored, channels)
-

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.workload import ConcatWorkload
 
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run_all
+from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.workload import ConcatWorkload
 
 V = HOST.lanes
 PLAIN = [

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.workload import ConvWorkload
 
 from tests.schedules import oracles
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
 from tests.schedules.oracles import conv_workload
+from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.workload import ConvWorkload
 
 TOLERANCE = 2e-6  # of the largest output
 LANES = HOST.lanes

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.workload import ConvTransposeWorkload
 
 from tests.schedules import oracles
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
+from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.workload import ConvTransposeWorkload
 
 TOLERANCE = 2e-6  # of the largest output
 

@@ -7,8 +7,8 @@ from math import erf, prod
 
 import numpy as np
 import pytest
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 
+from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.elementwise import fuse_dimensions
 from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue, Operand, Step
@@ -28,6 +28,11 @@ def relu_of_sum(shape, other, dtype="float32"):
         Step("relu", (("value", 0),), dtype=dtype),
     ]
     return chain(shape, steps, [Operand(shape, dtype), Operand(other, dtype)], dtype)
+
+
+def tanh_chain(length):
+    steps = [Step("tanh", (("value", i - 1),) if i else (("operand", 0),)) for i in range(length)]
+    return chain((9,), steps, [Operand((9,), "float32")])
 
 
 def floats(*shape, seed=0):
@@ -62,9 +67,7 @@ def test_broadcast(block):
 
 
 def test_sizes_around_every_tile():
-    sizes = sorted(
-        {1, 2, 3, 5, *(m * V + d for m in (1, 2, 4, 8, 17, 33) for d in (-1, 0, 1))}
-    )
+    sizes = sorted({1, 2, 3, 5, *(m * V + d for m in (1, 2, 4, 8, 17, 33) for d in (-1, 0, 1))})
     shapes = [(n,) for n in sizes] + [(n, m) for n in (1, 2, 5, 9) for m in (3, V - 1, 4 * V + 1)]
     cases = []
     for shape in shapes:
@@ -107,9 +110,7 @@ def _f64(x):
             "hardsigmoid": lambda: np.clip(0.2 * x + 0.5, 0, 1),
             "hardswish": lambda: x * np.clip(x / 6 + 0.5, 0, 1),
             "gelu": lambda: x / 2 * (1 + np.vectorize(erf)(x / np.sqrt(2))),
-            "gelu_tanh": lambda: (
-                x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-            ),
+            "gelu_tanh": lambda: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
             "leakyrelu": lambda: np.where(x < 0, 0.1 * x, x),
             "clip": lambda: np.clip(x, -1.5, 2.5),
         }
@@ -277,6 +278,13 @@ def test_half_precision_is_computed_in_float32():
     np.testing.assert_allclose(got, _f64(x.astype("float64"))["gelu"](), rtol=1e-3, atol=1e-4)
 
 
+def test_chain_of_functions():
+    x = floats(9)
+    want = np.tanh(np.tanh(np.tanh(x.astype("float64"))))
+    got = run("elementwise", tanh_chain(3), operands=[x])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_fused_dimensions():
     shape = (2, 16, 7, 7)
     assert fuse_dimensions(shape, [shape, shape]) == ((prod(shape),), [(prod(shape),)] * 2)
@@ -292,6 +300,7 @@ def test_fused_dimensions():
         (relu_of_sum((3, 4), (2, 4)), r"operand 1: shape \(2, 4\)"),
         (chain((4,), [Step("warp", (("operand", 0),))], [Operand((4,), "float32")]), "'warp'"),
         (ElementwiseWorkload((4,), "float32", Epilogue()), "epilogue.results is 1"),
+        (tanh_chain(5), "5 functions like exp in a row; at most 4"),
     ],
 )
 def test_refusals(workload, reason):

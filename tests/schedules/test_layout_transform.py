@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.layout_transform import LayoutWorkload
 
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run_all
+from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.layout_transform import LayoutWorkload
 
 V = HOST.lanes
 SHAPES = [

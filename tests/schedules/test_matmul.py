@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from tests.schedules import oracles
+from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
 from tvm_ext.schedules import gemm
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.workload import MatmulWorkload
-
-from tests.schedules import oracles
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
 
 TOLERANCE = 2e-6  # of the largest output; a sum of a few hundred float32 products
 

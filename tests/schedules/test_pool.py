@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.workload import PoolWorkload
-
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 
 V = HOST.lanes
 LAYOUTS = ((V, V), (0, 0))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tvm import tirx
 from tvm.ir import Call
 
-from tests.schedules.kernels import run
 from tvm_ext.schedules import scalar_math as sm
-from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.sharing import share
-from tvm_ext.schedules.workload import ElementwiseWorkload
 
 
 def tree_size(node):
@@ -57,16 +53,3 @@ def test_guarded_load_is_not_moved_out():
 def test_functions_of_scalar_math_shrink(name):
     y = getattr(sm, name)(tirx.Var("x", "float32"))
     assert tree_size(share(y)) < 250
-
-
-def test_value_is_unchanged():
-    steps = [Step("exp", (("operand", 0),))]
-    for i in range(6):
-        steps.append(Step("tanh", (("value", i),)))
-    epilogue = Epilogue(tuple(steps), (Operand((37,), "float32"),), results=0)
-    x = np.random.default_rng(0).standard_normal(37).astype("float32")
-    want = np.exp(x.astype("float64"))
-    for _ in range(6):
-        want = np.tanh(want)
-    got = run("elementwise", ElementwiseWorkload((37,), "float32", epilogue), operands=[x])
-    np.testing.assert_allclose(got, want, rtol=2e-6)

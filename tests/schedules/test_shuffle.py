@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run_all
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.shuffle import merge
 from tvm_ext.schedules.workload import TransposeWorkload
-
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run_all
 
 V = HOST.lanes
 CASES = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.schedules.kernels import AVX512, HOST, NEON
 from tvm_ext.schedules.emit import split_extent
 from tvm_ext.schedules.gemm import start
 from tvm_ext.schedules.tiles import Tile, best_tile, cycles_a_step, efficiency, legal_tiles
 from tvm_ext.schedules.tiles import registers_needed as needed
-
-from tests.schedules.kernels import AVX512, HOST, NEON
 
 
 @pytest.mark.parametrize("target", [HOST, AVX512, NEON])

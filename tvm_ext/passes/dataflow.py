@@ -52,7 +52,9 @@ def substitute(expr: Any, env: Env) -> Any:
 
 
 def _get_item(value: Any, index: int) -> Any:
-    return value.fields[index] if isinstance(value, relax.Tuple) else relax.TupleGetItem(value, index)
+    return (
+        value.fields[index] if isinstance(value, relax.Tuple) else relax.TupleGetItem(value, index)
+    )
 
 
 def rebuild(
@@ -70,7 +72,9 @@ def rebuild(
         put in place of the variable. It may emit further bindings through the builder.
     """
     func = mod[name]
-    builder = relax.BlockBuilder(tvm.IRModule({gv: f for gv, f in mod.functions.items() if gv.name_hint != name}))
+    builder = relax.BlockBuilder(
+        tvm.IRModule({gv: f for gv, f in mod.functions.items() if gv.name_hint != name})
+    )
     env: Env = {}
     with builder.function(name, list(func.params), attrs=dict(func.attrs or {})):
         with builder.dataflow():

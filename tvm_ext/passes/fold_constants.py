@@ -22,8 +22,10 @@ Rule = Callable[[relax.Call, list[np.ndarray]], np.ndarray]
 
 
 def _shape_result(call: relax.Call, a: list[np.ndarray]) -> np.ndarray:
-    return np.broadcast_to(a[0], df.shape_of(call)) if a[0].size != _size(call) else (
-        a[0].reshape(df.shape_of(call))
+    return (
+        np.broadcast_to(a[0], df.shape_of(call))
+        if a[0].size != _size(call)
+        else (a[0].reshape(df.shape_of(call)))
     )
 
 

@@ -40,9 +40,7 @@ def _rewrite(builder: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
     shape = [1] * len(df.shape_of(x))
     shape[int(expr.attrs.axis)] = -1
     dtype = df.dtype_of(x)
-    scale_const, shift_const = (
-        df.constant(a.reshape(shape).astype(dtype)) for a in (scale, shift)
-    )
+    scale_const, shift_const = (df.constant(a.reshape(shape).astype(dtype)) for a in (scale, shift))
     scaled = builder.emit(relax.op.multiply(x, scale_const))
     shifted = builder.emit(relax.op.add(scaled, shift_const))
     # Inference only reads the first of the three results; the other two pass through unchanged.
