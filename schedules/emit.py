@@ -20,6 +20,9 @@ from tvm_ext.schedules.layout import operand_shape
 
 # Below this size TVM allocates a buffer of scope global on the stack.
 STACK_BYTES = 1024
+LINE_BYTES = 64
+# Inner iterations a line of weights beyond which its first read is hidden without help.
+_PREFETCH_REUSE = 6
 Index = Any  # an int or an integer expression
 
 
@@ -54,7 +57,7 @@ def loop(extent: int, kind: str = "serial") -> Iterator[Index]:
 
 @contextlib.contextmanager
 def parallel_tasks(*extents: int) -> Iterator[tuple[Index, ...]]:
-    """One parallel loop over the product of `extents`; yields an index for each, first outermost."""
+    """One parallel loop over the product of `extents`; yields their indices, first outermost."""
     total = 1
     for extent in extents:
         total *= extent
@@ -91,9 +94,12 @@ class RegisterTile:
     def each(self, body: Callable[[Index, Index, Index], None]) -> None:
         """Call `body(row, column, lane)` in unrolled and vectorised loops."""
         if self._whole:
-            with loop(self.rows, "unroll") as row, loop(self.columns, "unroll") as column:
-                with T.vectorized(0, self.lanes) as lane:
-                    body(row, column, lane)
+            with (
+                loop(self.rows, "unroll") as row,
+                loop(self.columns, "unroll") as column,
+                T.vectorized(0, self.lanes) as lane,
+            ):
+                body(row, column, lane)
             return
         for row in range(self.rows):
             for column in range(self.columns):
@@ -240,6 +246,21 @@ def prefetch(buffer: Any, index: Sequence[Index], level: int) -> None:
             tirx.const(1, "int32"),
         )
     )
+
+
+def prefetch_ahead(flat: Any, start: Index, floats: int, turn: Index, turns: int) -> None:
+    """Ask for one share of flat[start : start + floats], which the kernel reads next.
+
+    Called in each of `turns` iterations of an inner loop, a few lines at a time: a burst would
+    fill the load queue. Where the reuse is so high that reading them takes no time, it does
+    nothing. Past the end of the buffer it asks for nothing useful, which does no harm.
+    """
+    lines = -(-floats * 4 // LINE_BYTES)
+    if turns <= 1 or lines * _PREFETCH_REUSE < turns:
+        return
+    share = -(-lines // turns)
+    for i in range(share):
+        prefetch(flat, [start + (turn * share + i) * (LINE_BYTES // 4)], 2)
 
 
 def panel_start(panel: Index, width: int, blocks: int) -> Index:

@@ -10,6 +10,7 @@ whose output channels fill whole vectors.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -79,7 +80,8 @@ class SpatialPack(Algorithm[ConvWorkload]):
         unit = tile.rows if by_position else 1
         options = []
         for tasks in range(1, min(extent, _MOST_TASKS) + 1):
-            chunk = min(extent, -(-(-(-extent // tasks)) // unit) * unit)
+            share = -(-extent // tasks)
+            chunk = min(extent, -(-share // unit) * unit)
             if -(-extent // chunk) != tasks:
                 continue
             for pieces in sorted({1, min(target.cores, panels)}):
@@ -139,7 +141,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
         starts = [emit.panel_start(p, width, blocks) for p in range(-(-blocks // width))]
         panels = np.stack([data[:, s : s + width] for s in starts], axis=1)
-        # (group, panel, block, lane, outer, step, *kernel) -> (.., outer, *kernel, step, block, lane)
+        # (group, panel, block, lane, outer, step, *taps) to (.., outer, *taps, step, block, lane)
         taps = range(6, panels.ndim)
         panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
         return [np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))]
@@ -187,6 +189,8 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
     out = emit.argument("out", stored_shape(w.out_shape, block_out))
 
     out = emit.view(out, (w.batch, all_blocks, *g.out, v))
+    panel_floats = per_group * prod(g.kernel) * width * v
+    flat_weight = emit.view(weight, (w.groups * panels * panel_floats,))
     data = conv_stage.lifted_input(w, g, data, block_in)
     epilogue = w.epilogue
     if len(g.out) != len(w.out_spatial) or g.flat:
@@ -219,32 +223,42 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
         else:
             positions, start = g.out[-1], 0
             outer = (count, *g.out[1:-1])
+        row_tiles = sum(tiles for tiles, _ in emit.split_extent(positions, params["tile"]))
+        turns = row_tiles * prod(outer) * (per_group // step)
         with emit.loop(piece_panels) as p:
             panel = piece * piece_panels + p
             guard = panels % piece_panels != 0
 
             def panel_body() -> None:
                 with emit.nest(outer) as rows:
-                    offset = 0
+                    offset, done = 0, 0
                     for tiles, rows_tile in emit.split_extent(positions, params["tile"]):
                         with emit.loop(tiles) as t:
-                            _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile)
+                            turn = _flat_index(rows, outer) * row_tiles + done + t
+                            _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile, turn)
                         offset += tiles * rows_tile
+                        done += tiles
 
-            def _tile(n: Any, group: Any, panel: Any, rows: Any, column: Any, size: int) -> None:
+            def _tile(
+                n: Any, group: Any, panel: Any, rows: Any, column: Any, size: int, turn: Any
+            ) -> None:
                 acc = emit.RegisterTile(size, width, v)
                 acc.zero()
-                with emit.loop(per_group // step) as co, emit.nest(g.kernel) as taps:
-                    with emit.loop(step, "unroll") as ci:
-                        acc.multiply_add(
-                            lambda row: source.load(
-                                g, n, group, per_group, co * step, ci, rows, column + row, taps,
-                                block_in, first,
-                            ),
-                            lambda c, lane: weight[
-                                (group * panels + panel, co, *taps, ci, c, lane)
-                            ],
-                        )  # fmt: skip
+                with contextlib.ExitStack() as loops:
+                    co = loops.enter_context(emit.loop(per_group // step))
+                    # The tiles of a panel take turns in asking for the next panel's weights.
+                    following = (group * panels + panel + 1) * panel_floats
+                    now = turn * (per_group // step) + co
+                    emit.prefetch_ahead(flat_weight, following, panel_floats, now, turns)
+                    taps = loops.enter_context(emit.nest(g.kernel))
+                    ci = loops.enter_context(emit.loop(step, "unroll"))
+                    acc.multiply_add(
+                        lambda row: source.load(
+                            g, n, group, per_group, co * step, ci, rows, column + row, taps,
+                            block_in, first,
+                        ),
+                        lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
+                    )  # fmt: skip
                 block0 = group * blocks + emit.panel_start(panel, width, blocks)
                 at_rows = (0,) if g.flat else (first + rows[0], *rows[1:])
 
@@ -275,3 +289,11 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
                     task(n, group, piece, c * chunk, chunk)
                 with T.Else():
                     task(n, group, piece, full * chunk, rest)
+
+
+def _flat_index(indices: Sequence[Any], extents: Sequence[int]) -> Any:
+    """Row-major number of a position in a nest of loops."""
+    flat: Any = 0
+    for index, extent in zip(indices, extents, strict=True):
+        flat = flat * extent + index
+    return flat

@@ -179,6 +179,8 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     operands = emit.declare_operands(w.epilogue, v)
     out = emit.argument("out", stored_shape(w.out_shape, v))
 
+    slab = w.in_channels * width * v
+    flat_weight = emit.view(weight, (panels * a * a * slab,))
     pieces = min(params["pieces"], panels)
     piece_panels = -(-panels // pieces)
     pieces = -(-panels // piece_panels)
@@ -186,6 +188,8 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
 
     def task(n: Any, first: Any, count: int, piece: Any) -> None:
         tiles = count * columns
+        parts = emit.split_extent(tiles, params["tile"])
+        all_tiles = sum(number for number, _ in parts)
         freq = emit.workspace((a * a, in_blocks, tiles, v))
         product = emit.workspace((a * a, tiles, width, v))
         # A tile between its two one-dimensional transforms: more vectors than there are registers.
@@ -198,26 +202,36 @@ def _emit(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
             panel = piece * piece_panels + p
             panel = tirx.min(panel, panels - 1) if panels % piece_panels else panel
             with emit.loop(a * a) as e:
-                offset = 0
-                for number, size in emit.split_extent(tiles, params["tile"]):
+                offset, done = 0, 0
+                for number, size in parts:
                     with emit.loop(number) as t:
-                        _multiply(freq, product, e, panel, offset + t * size, size)
+                        turn = (done + t, all_tiles)
+                        _multiply(freq, product, e, panel, offset + t * size, size, turn)
                     offset += number * size
+                    done += number
             with emit.loop(count) as r, emit.loop(columns) as x, emit.loop(width) as k:
                 block = emit.panel_start(panel, width, blocks) + k
                 _transform_output(
                     (n, block, first + r, x), product, (r * columns + x, k), half, result
                 )
 
-    def _multiply(freq: Any, product: Any, e: Any, panel: Any, start: Any, size: int) -> None:
+    def _multiply(
+        freq: Any, product: Any, e: Any, panel: Any, start: Any, size: int, turn: tuple[Any, int]
+    ) -> None:
         acc = emit.RegisterTile(size, width, v)
         acc.zero()
-        with emit.loop(w.in_channels // step) as co, emit.loop(step, "unroll") as ci:
+        steps = w.in_channels // step
+        with emit.loop(steps) as co:
             c = co * step
-            acc.multiply_add(
-                lambda row: freq[e, c // v, start + row, c % v + ci],
-                lambda column, lane: weight[panel, e, c + ci, column, lane],
-            )
+            # The tiles take turns in asking for the next frequency's weights.
+            following = (panel * a * a + e + 1) * slab
+            now, turns = turn[0] * steps + co, turn[1] * steps
+            emit.prefetch_ahead(flat_weight, following, slab, now, turns)
+            with emit.loop(step, "unroll") as ci:
+                acc.multiply_add(
+                    lambda row: freq[e, c // v, start + row, c % v + ci],
+                    lambda column, lane: weight[panel, e, c + ci, column, lane],
+                )
         acc.each(
             lambda row, column, lane: T.buffer_store(
                 product, acc.get(row, column, lane), [e, start + row, column, lane]
