@@ -22,7 +22,7 @@ from tvm_ext.schedules.layout import operand_shape
 STACK_BYTES = 1024
 LINE_BYTES = 64
 # Inner iterations a line of weights beyond which its first read is hidden without help.
-_PREFETCH_REUSE = 6
+_PREFETCH_REUSE = 24
 Index = Any  # an int or an integer expression
 
 

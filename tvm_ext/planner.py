@@ -1,4 +1,4 @@
-"""model -> Plan: for each layer the algorithm, parameters and layout that the cost model favours."""
+"""model -> Plan: each layer's algorithm, parameters and layout, as the cost model favours."""
 
 from __future__ import annotations
 
