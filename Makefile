@@ -18,6 +18,7 @@ lint: $(STAMP)
 
 bench: $(STAMP) $(BENCH_STAMP)
 	$(BIN)/python -m benchmarks.bench_models --write
+	$(BIN)/python -m benchmarks.bench_kernels --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo
