@@ -168,7 +168,7 @@ def _emit(w: ConvWorkload, params: Params, v: int) -> None:
     def tile(
         n: Any, block: Any, at: list[Any], taps: list[Any], start: Any, size: int, border: bool
     ) -> None:
-        acc = T.alloc_buffer((size * v,), "float32", scope="local")
+        acc = T.alloc_buffer((size * v,), "float32", scope="global")
 
         def add(column: int, row: list[Any], index: list[Any], tap: Any) -> None:
             x = line.source(start + column, tap)

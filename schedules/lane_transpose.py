@@ -46,7 +46,7 @@ def _bind(lanes: int, dtype: str, vectors: list[tirx.Expr]) -> list[tirx.Expr]:
     """Give each vector a register, so that later uses don't repeat its computation."""
     bound = []
     for vector in vectors:
-        buffer = T.alloc_buffer((lanes,), dtype, scope="local")
+        buffer = T.alloc_buffer((lanes,), dtype, scope="global")
         store_vector(buffer, vector, [0], lanes)
         bound.append(vector_at(buffer, [0], lanes))
     return bound

@@ -150,12 +150,12 @@ def _reduce(
     lanes = min(v, 1 << (n.bit_length() - 1))
     vectors = min(vectors, n // lanes)
     width = vectors * lanes
-    acc = T.alloc_buffer((width,), "float32", scope="local")
+    acc = T.alloc_buffer((width,), "float32", scope="global")
     with emit.loop(vectors, "unroll") as c, emit.loop(lanes, "vectorized") as lane:
         T.buffer_store(acc, tirx.const(identity, "float32"), [c * lanes + lane])
 
     def add(start: Any, c: Any, skip: int = 0) -> None:
-        fresh = T.alloc_buffer((lanes,), "float32", scope="local")
+        fresh = T.alloc_buffer((lanes,), "float32", scope="global")
         with emit.loop(lanes, "vectorized") as lane:
             T.buffer_store(fresh, term(start + lane), [lane])
         if keep is not None:
