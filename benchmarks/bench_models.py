@@ -34,7 +34,6 @@ HEADER = (
     f"error of {OURS}",
     f"error of {OPENVINO}",
     "build, s",
-    "build's peak, MiB",
 )
 
 
@@ -47,7 +46,6 @@ class Row:
     error: float = float("nan")
     peer_error: float = float("nan")
     build_s: float = float("nan")
-    build_peak_mib: float = float("nan")
     failure: str = ""
 
     @property
@@ -79,7 +77,6 @@ class Row:
             f"{self.error:.1e}{wrong}",
             f"{self.peer_error:.1e}",
             f"{self.build_s:.1f}",
-            f"{self.build_peak_mib:.0f}",
         ]
 
 
@@ -152,7 +149,7 @@ def bench_model(
 
         path = zoo.path(name)
         inputs = zoo.sample_inputs(name)
-        build_s, peak = build_cost(path, target)
+        build_s, _ = build_cost(path, target)
         executable = tvm_ext.build(path, target)
         for count in threads:
             harness.set_tvm_threads(count)
@@ -165,7 +162,7 @@ def bench_model(
             error = harness.max_relative_error(engines[OURS](), expected)
             peer_error = harness.max_relative_error(engines[OPENVINO](), expected)
             times = harness.compare(engines, **options)
-            rows[count] = Row(name, times, error, peer_error, build_s, peak)
+            rows[count] = Row(name, times, error, peer_error, build_s)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         rows.update({count: Row(name, failure=reason) for count in threads if count not in rows})
