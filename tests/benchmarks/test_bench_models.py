@@ -22,8 +22,8 @@ def test_ratio_is_to_the_faster_peer():
 
 def test_failures_and_wrong_outputs_stay_out_of_the_mean_and_are_shown():
     rows = [
-        Row("right", TIMES, 1e-6, 1e-6, 1.0, 100.0),
-        Row("wrong", TIMES, 0.5, 1e-6, 1.0, 100.0),
+        Row("right", TIMES, 1e-6, 1e-6, 1.0),
+        Row("wrong", TIMES, 0.5, 1e-6, 1.0),
         Row("broken", failure="ValueError: no"),
     ]
     assert "0.500 over 1 of 3 models" in bench_models.summary(rows)
