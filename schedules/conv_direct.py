@@ -84,8 +84,7 @@ class ConvDirect(Algorithm[ConvWorkload]):
         if prod(kernel) == 1:
             kernel = kernel[: len(cc.ColumnGeometry.of(w, target.lanes).kernel)]
         data = weights[0].reshape(w.groups, per_group, w.in_channels // w.groups, *kernel)
-        starts = [emit.panel_start(p, size, per_group) for p in range(-(-per_group // size))]
-        panels = np.stack([data[:, s : s + size] for s in starts], axis=1)
+        panels = emit.cut_panels(data, 1, size, at=1)
         return [np.ascontiguousarray(np.moveaxis(panels, 2, -1))]
 
     def kernel(

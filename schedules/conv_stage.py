@@ -42,15 +42,12 @@ class Source:
     buffer : Buffer
         (n, channels, *spatial) in place, (channels, *spatial) of one task when staged; with a
         last lane dimension when blocked.
-    shift : tuple of int
-        Padding still to be subtracted: always zero, kept to assert that padded input is staged.
-    staged : int
-        1 when `buffer` is a task's local copy.
+    staged : bool
+        Whether `buffer` is a task's local copy.
     """
 
     buffer: Any
-    shift: Shape
-    staged: int
+    staged: bool
 
     def load(
         self, g: ConvGeometry, n: Any, group: Any, per_group: int, channel: Any, inner: Any,
@@ -132,7 +129,7 @@ def stage(
             element(None)
     if g.flat:
         copy = emit.view(copy, (channels, 1, prod(local)) + ((block,) if block else ()))
-    return Source(copy, (0,) * len(local), 1)
+    return Source(copy, staged=True)
 
 
 def _reach(g: ConvGeometry) -> Shape:

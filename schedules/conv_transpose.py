@@ -94,8 +94,7 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         w, size = workload, params["channels"]
         per_group, kernel = w.out_channels // w.groups, Geometry.of(w).kernel
         data = weights[0].reshape(w.groups, w.in_channels // w.groups, per_group, *kernel)
-        starts = [emit.panel_start(p, size, per_group) for p in range(-(-per_group // size))]
-        panels = np.stack([data[:, :, s : s + size] for s in starts], axis=1)
+        panels = emit.cut_panels(data, 2, size, at=1)
         return [np.ascontiguousarray(np.moveaxis(panels, 3, -1))]
 
     def kernel(

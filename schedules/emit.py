@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
@@ -270,6 +271,13 @@ def panel_start(panel: Index, width: int, blocks: int) -> Index:
     if isinstance(panel, int):
         return min(panel * width, blocks - width)
     return tirx.min(panel * width, blocks - width)
+
+
+def cut_panels(data: np.ndarray, axis: int, width: int, at: int) -> np.ndarray:
+    """Cut `axis` into panels of `width`, as `panel_start` places them; their axis goes to `at`."""
+    blocks = data.shape[axis]
+    starts = [panel_start(p, width, blocks) for p in range(-(-blocks // width))]
+    return np.stack([np.take(data, range(s, s + width), axis) for s in starts], axis=at)
 
 
 @contextlib.contextmanager

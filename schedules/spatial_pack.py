@@ -139,8 +139,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         if missing:
             data = np.pad(data, [(0, 0), (0, missing)] + [(0, 0)] * (data.ndim - 2))
         data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
-        starts = [emit.panel_start(p, width, blocks) for p in range(-(-blocks // width))]
-        panels = np.stack([data[:, s : s + width] for s in starts], axis=1)
+        panels = emit.cut_panels(data, 1, width, at=1)
         # (group, panel, block, lane, outer, step, *taps) to (.., outer, *taps, step, block, lane)
         taps = range(6, panels.ndim)
         panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
@@ -213,7 +212,7 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
     full, rest = divmod(extent, chunk)
 
     def task(n: Any, group: Any, piece: Any, first: Any, count: int) -> None:
-        source = conv_stage.Source(data, g.before, 0)
+        source = conv_stage.Source(data, staged=False)
         if params["stage"]:
             source = conv_stage.stage(w, g, data, block_in, n, group, first, count)
         if g.flat:

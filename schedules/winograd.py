@@ -131,8 +131,7 @@ class _Winograd(Algorithm[ConvWorkload]):
         data = transform_weights(weights[0], self.m).astype("float32")
         data = np.pad(data, [(0, 0), (0, 0), (0, blocks * v - w.out_channels), (0, 0)])
         data = data.reshape(a * a, blocks, v, w.in_channels)
-        starts = [emit.panel_start(p, width, blocks) for p in range(-(-blocks // width))]
-        panels = np.stack([data[:, s : s + width] for s in starts])
+        panels = emit.cut_panels(data, 1, width, at=0)
         # (panel, frequency, block, lane, channel) -> (panel, frequency, channel, block, lane)
         return [np.ascontiguousarray(panels.transpose(0, 1, 4, 2, 3))]
 

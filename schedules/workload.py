@@ -10,8 +10,42 @@ from tvm_ext.schedules.epilogue import Epilogue
 Shape = tuple[int, ...]
 
 
+class _Convolution:
+    """What follows alike from the fields of a convolution and of a transposed one."""
+
+    batch: int
+    in_channels: int
+    out_channels: int
+    spatial: Shape
+    out_spatial: Shape
+    macs: int
+    weight_bytes: int
+    epilogue: Epilogue
+
+    @property
+    def in_shape(self) -> Shape:
+        return (self.batch, self.in_channels, *self.spatial)
+
+    @property
+    def out_shape(self) -> Shape:
+        return (self.batch, self.out_channels, *self.out_spatial)
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must move at least once: inputs, weights, operands, output."""
+        return (
+            4 * (prod(self.in_shape) + prod(self.out_shape))
+            + self.weight_bytes
+            + operand_bytes(self.epilogue)
+        )
+
+
 @dataclass(frozen=True)
-class ConvWorkload:
+class ConvWorkload(_Convolution):
     """A 1-, 2- or 3-dimensional convolution (cross-correlation), N C spatial, with its epilogue.
 
     `spatial`, `kernel`, `strides`, `pad_before`, `pad_after` and `dilation` have one entry for each
@@ -42,33 +76,12 @@ class ConvWorkload:
         )  # fmt: skip
 
     @property
-    def in_shape(self) -> Shape:
-        return (self.batch, self.in_channels, *self.spatial)
-
-    @property
-    def out_shape(self) -> Shape:
-        return (self.batch, self.out_channels, *self.out_spatial)
-
-    @property
     def macs(self) -> int:
         return prod(self.out_shape) * (self.in_channels // self.groups) * prod(self.kernel)
 
     @property
-    def flops(self) -> int:
-        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
-
-    @property
     def weight_bytes(self) -> int:
         return 4 * self.out_channels * (self.in_channels // self.groups) * prod(self.kernel)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: inputs, weights, operands, output."""
-        return (
-            4 * (prod(self.in_shape) + prod(self.out_shape))
-            + self.weight_bytes
-            + operand_bytes(self.epilogue)
-        )
 
     @property
     def depthwise(self) -> bool:
@@ -76,7 +89,7 @@ class ConvWorkload:
 
 
 @dataclass(frozen=True)
-class ConvTransposeWorkload:
+class ConvTransposeWorkload(_Convolution):
     """A 1-, 2- or 3-dimensional transposed convolution, N C spatial, with its epilogue.
 
     Input position i adds to output position i * stride - pad_before + tap * dilation. Weights are
@@ -108,34 +121,13 @@ class ConvTransposeWorkload:
         )  # fmt: skip
 
     @property
-    def in_shape(self) -> Shape:
-        return (self.batch, self.in_channels, *self.spatial)
-
-    @property
-    def out_shape(self) -> Shape:
-        return (self.batch, self.out_channels, *self.out_spatial)
-
-    @property
     def macs(self) -> int:
         """Every input element meets every tap, those that land in the padding included."""
         return prod(self.in_shape) * (self.out_channels // self.groups) * prod(self.kernel)
 
     @property
-    def flops(self) -> int:
-        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
-
-    @property
     def weight_bytes(self) -> int:
         return 4 * self.in_channels * (self.out_channels // self.groups) * prod(self.kernel)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: inputs, weights, operands, output."""
-        return (
-            4 * (prod(self.in_shape) + prod(self.out_shape))
-            + self.weight_bytes
-            + operand_bytes(self.epilogue)
-        )
 
 
 @dataclass(frozen=True)

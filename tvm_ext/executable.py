@@ -19,6 +19,7 @@ from tvm_ext.memory import Memory
 from tvm_ext.plan import Plan
 from tvm_ext.program import Program
 from tvm_ext.target import CpuTarget
+from tvm_ext.threads import default_threads
 
 Inputs = Mapping[str, Any] | Sequence[Any] | np.ndarray
 
@@ -175,8 +176,6 @@ class Executable:
         min_seconds : float
             At least so long.
         """
-        from tvm_ext.threads import default_threads
-
         self.set_inputs(self.random_inputs() if inputs is None else inputs)
         for _ in range(3):
             self.run()

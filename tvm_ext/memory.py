@@ -27,8 +27,7 @@ class Memory:
         for number, buffer in enumerate(program.buffers):
             slab, offset = program.place(number)
             raw = slabs[slab][offset : offset + buffer.nbytes]
-            dtype = "bool" if buffer.dtype == "bool" else buffer.dtype
-            self.arrays.append(raw.view(dtype).reshape(buffer.shape))
+            self.arrays.append(raw.view(buffer.dtype).reshape(buffer.shape))
         for number, array in constants.items():
             np.copyto(self.arrays[number], array)
         self.tensors = [tvm.runtime.from_dlpack(array) for array in self.arrays]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tvm_ext.threads import default_threads
+
 if TYPE_CHECKING:
     from tvm_ext.executable import Executable
 
@@ -66,8 +68,6 @@ def profile(executable: Executable, runs: int) -> Profile:
     Layers see the caches as their predecessors leave them, as in a real run; about 1 us a call is
     Python's own.
     """
-    from tvm_ext.threads import default_threads
-
     program, tensors = executable.program, executable.memory.tensors
     calls = [
         (executable.kernel(c.kernel), [tensors[n] for n in c.args], c.layer) for c in program.calls
