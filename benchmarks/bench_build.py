@@ -8,8 +8,9 @@ from __future__ import annotations
 import click
 from rich.console import Console
 
-from benchmarks import harness, results, zoo
+from benchmarks import results, zoo
 from benchmarks.bench_models import build_cost
+from benchmarks.machine import describe_machine
 
 HEADER = ("model", "file, MiB", "build, s", "peak memory, MiB", "3 x file + 1536 MiB")
 
@@ -26,7 +27,7 @@ def main(write: bool) -> None:
         rows.append(
             [name, f"{size:.0f}", f"{seconds:.1f}", f"{peak:.0f}", f"{3 * size + 1536:.0f}"]
         )
-    machine = harness.describe_machine()
+    machine = describe_machine()
     body = (
         f"## Building\n\n`python -m benchmarks.bench_build` on {machine['cpu']}, "
         f"{', '.join(machine['isa'])}: loading, planning and compiling in a fresh process.\n\n"

@@ -1,7 +1,7 @@
 """Single convolutions and matmuls against the FMA peak, and grouped ones against their MACs.
 
-Run ``python -m benchmarks.bench_kernels [--write]``. One thread. The peak is measured anew beside
-each kernel, since the clock of a shared machine wanders.
+Run ``python -m benchmarks.bench_kernels [--write]``. One thread. Runs of the peak's FMA chains
+alternate with those of each kernel, since the clock of a shared machine wanders.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import click
 import numpy as np
 from rich.console import Console
 
-from benchmarks import harness, results
+from benchmarks import results
+from benchmarks.machine import describe_machine
+from benchmarks.tvm_threads import prepare_tvm_threads
 
 # (in channels, map, out channels, kernel, stride): layers of ResNet-50 and VGG.
 CONVS = (
@@ -29,12 +31,14 @@ GROUPED = (
 )  # fmt: skip
 GROUPS = (2, 4, 8, 16)
 _REPEATS = 40
+# Runs of the kernel, and of the peak, between two changes.
+_RUNS = 3
 
 
 def peak_rows() -> list[list[str]]:
-    """One row a kernel: time, GFLOP/s, share of the peak measured beside it, error."""
+    """One row a kernel: time, GFLOP/s, share of the peak measured in turn with it, error."""
     from benchmarks.kernels import conv_kernel, matmul_kernel
-    from tvm_ext.schedules.peak import measure_fma_peak
+    from tvm_ext.schedules.peak import fma_probe
     from tvm_ext.schedules.workload import MatmulWorkload
     from tvm_ext.target import resolve
 
@@ -49,16 +53,19 @@ def peak_rows() -> list[list[str]]:
         workload = MatmulWorkload((), m, n, k, packed=True, out_shape=(m, n))
         kernels.append((f"matmul {m}x{k}x{n}", matmul_kernel("matmul", workload, target)))
     rows = []
+    probe = fma_probe(target)
     for name, kernel in kernels:
-        peak = measure_fma_peak(target)
-        seconds = kernel.seconds(_REPEATS)
-        peak = max(peak, measure_fma_peak(target))
-        best, rate = seconds.min(), kernel.workload.flops / seconds.min()
+        seconds, shares = [], []
+        for _ in range(_REPEATS):
+            peak = probe.rate(_RUNS)
+            seconds.append(kernel.seconds(_RUNS).min())
+            shares.append(kernel.workload.flops / seconds[-1] / peak)
         median = float(np.median(seconds))
         rows.append(
             [
-                name, kernel.name, f"{best * 1e3:.3f}", f"{median * 1e3:.3f}", f"{rate / 1e9:.1f}",
-                f"{rate / peak:.0%}", f"{kernel.error:.1e}",
+                name, kernel.name, f"{min(seconds) * 1e3:.3f}", f"{median * 1e3:.3f}",
+                f"{kernel.workload.flops / median / 1e9:.1f}", f"{np.median(shares):.0%}",
+                f"{kernel.error:.1e}",
             ]
         )  # fmt: skip
     return rows
@@ -88,7 +95,7 @@ def grouped_rows() -> list[list[str]]:
 
 
 def _conv(channels: int, size: int, out: int, kernel: int, stride: int, groups: int = 1):  # type: ignore[no-untyped-def]
-    from tvm_ext.schedules.workload import ConvWorkload
+    from tvm_ext.schedules.conv_workload import ConvWorkload
 
     pad = (kernel // 2,) * 2
     return ConvWorkload(
@@ -97,7 +104,7 @@ def _conv(channels: int, size: int, out: int, kernel: int, stride: int, groups: 
 
 
 def _section(title: str, text: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    machine = harness.describe_machine()
+    machine = describe_machine()
     return (
         f"## {title}\n\n`python -m benchmarks.bench_kernels` on {machine['cpu']}, "
         f"{', '.join(machine['isa'])}. {text}\n\n{results.markdown_table(header, rows)}"
@@ -108,13 +115,13 @@ def _section(title: str, text: str, header: Sequence[str], rows: Sequence[Sequen
 @click.option("--write", is_flag=True, help="Update RESULTS.md.")
 def main(write: bool) -> None:
     """Time single kernels on one thread."""
-    harness.prepare_tvm_threads(1)
+    prepare_tvm_threads(1)
     console = Console()
     peak = _section(
         "Kernels against the FMA peak, 1 thread",
-        "Least of 40 runs (and their median); share of the peak that independent FMA chains "
-        "reach just before and after.",
-        ("kernel", "algorithm", "ms", "median ms", "GFLOP/s", "of peak", "error"),
+        "Runs of the kernel and of independent FMA chains in turn, 40 rounds of 3 runs, the best "
+        "of each round: least and median time, and the median share of what the chains reach.",
+        ("kernel", "algorithm", "least ms", "ms", "GFLOP/s", "of peak", "error"),
         peak_rows(),
     )
     console.print(peak, markup=False)

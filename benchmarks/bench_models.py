@@ -21,6 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import harness, results, zoo
+from benchmarks.accuracy import max_relative_error
+from benchmarks.engines import onnxruntime_engine, openvino_engine
+from benchmarks.machine import describe_machine
+from benchmarks.tvm_threads import prepare_tvm_threads, set_tvm_threads
 
 OURS, ORT, OPENVINO = "tvm_ext", "ONNX Runtime", "OpenVINO"
 PEERS = (ORT, OPENVINO)
@@ -152,15 +156,15 @@ def bench_model(
         build_s, _ = build_cost(path, target)
         executable = tvm_ext.build(path, target)
         for count in threads:
-            harness.set_tvm_threads(count)
+            set_tvm_threads(count)
             engines = {
                 OURS: lambda: executable(inputs),
-                ORT: harness.onnxruntime_engine(path, inputs, count),
-                OPENVINO: harness.openvino_engine(path, inputs, count),
+                ORT: onnxruntime_engine(path, inputs, count),
+                OPENVINO: openvino_engine(path, inputs, count),
             }
             expected = engines[ORT]()
-            error = harness.max_relative_error(engines[OURS](), expected)
-            peer_error = harness.max_relative_error(engines[OPENVINO](), expected)
+            error = max_relative_error(engines[OURS](), expected)
+            peer_error = max_relative_error(engines[OPENVINO](), expected)
             times = harness.compare(engines, **options)
             rows[count] = Row(name, times, error, peer_error, build_s)
     except Exception as error:
@@ -240,7 +244,7 @@ def main(
     write: bool,
 ) -> None:
     """Time models of the zoo in tvm_ext, ONNX Runtime and OpenVINO."""
-    harness.prepare_tvm_threads(max(threads))
+    prepare_tvm_threads(max(threads))
     console = Console()
     options = {"rounds": rounds, "min_time_s": min_time}
     rows: dict[int, list[Row]] = {count: [] for count in threads}
@@ -248,7 +252,7 @@ def main(
         console.print(f"{name} ...")
         for count, row in bench_model(name, threads, target, options).items():
             rows[count].append(row)
-    machine = harness.describe_machine()
+    machine = describe_machine()
     for count in threads:
         _show(console, rows[count], count)
         if write:

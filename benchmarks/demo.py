@@ -19,6 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import harness, zoo
+from benchmarks.accuracy import max_relative_error
+from benchmarks.engines import Engine, Inputs, onnxruntime_engine
+from benchmarks.machine import describe_machine
+from benchmarks.tvm_threads import prepare_tvm_threads
 from benchmarks.zoo.efficientnet_lite import preprocess
 
 MODEL = "efficientnet_lite0"
@@ -44,7 +48,7 @@ def class_name(index: int) -> str:
     return str(names.get_1k_class_name(index))
 
 
-def tvm_engine(path: Path, inputs: harness.Inputs) -> harness.Engine:
+def tvm_engine(path: Path, inputs: Inputs) -> Engine:
     """Make a callable that runs a model as `tvm.compile` compiles it, with nothing of ours."""
     import tvm
     from tvm import relax
@@ -108,7 +112,7 @@ def show_answer(console: Console, scores: np.ndarray) -> None:
 def main(rounds: int, min_time: float, out: str) -> None:
     """Classify a photograph and compare latencies."""
     threads = _threads()
-    harness.prepare_tvm_threads(threads)
+    prepare_tvm_threads(threads)
     import tvm_ext
 
     # Rich folds to 80 columns where it doesn't write to a terminal.
@@ -121,15 +125,13 @@ def main(rounds: int, min_time: float, out: str) -> None:
     show_answer(console, np.asarray(exe(inputs))[0])
     console.print(exe.plan.table())
     with console.status("tvm.compile of the same model ..."):
-        engines: dict[str, harness.Engine] = {
+        engines: dict[str, Engine] = {
             OURS: lambda: exe(inputs),
-            ORT: harness.onnxruntime_engine(path, inputs, threads),
+            ORT: onnxruntime_engine(path, inputs, threads),
             TVM: tvm_engine(path, inputs),
         }
     expected = engines[ORT]()
-    errors = {
-        name: harness.max_relative_error(engine(), expected) for name, engine in engines.items()
-    }
+    errors = {name: max_relative_error(engine(), expected) for name, engine in engines.items()}
     with console.status("timing ..."):
         times = harness.compare(engines, rounds=rounds, warmup=1, min_time_s=min_time)
     console.print(latency_table(times, errors))
@@ -145,7 +147,7 @@ def main(rounds: int, min_time: float, out: str) -> None:
 
 def _threads() -> int:
     """Return the number of logical processors that this process may use."""
-    count: Any = harness.describe_machine()["logical_cpus"]
+    count: Any = describe_machine()["logical_cpus"]
     return int(count)
 
 

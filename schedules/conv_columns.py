@@ -16,9 +16,10 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
-from tvm_ext.schedules.workload import ConvWorkload, Shape
+from tvm_ext.schedules.workload import Shape
 from tvm_ext.target import CpuTarget
 
 # Multiply-adds in one unrolled loop body.

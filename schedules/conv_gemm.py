@@ -18,9 +18,9 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit, gemm
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.tiles import Tile, efficiency
-from tvm_ext.schedules.workload import ConvWorkload
 from tvm_ext.target import CpuTarget
 
 _L2_SHARE = 0.5

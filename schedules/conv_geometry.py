@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, prod
 
-from tvm_ext.schedules.workload import ConvWorkload, Shape
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.workload import Shape
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ the task's multiply-adds read it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,7 +16,8 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.conv_geometry import ConvGeometry
-from tvm_ext.schedules.workload import ConvWorkload, Shape
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.workload import Shape
 
 
 def lifted_input(w: ConvWorkload, g: ConvGeometry, data: Any, block: int) -> Any:
@@ -89,51 +91,78 @@ def stage(
         local = (count, *g.staged[1:])
     else:
         local = ((count - 1) * g.stride[0] + g.dilation[0] * (g.kernel[0] - 1) + 1, *g.staged[1:])
-    shape = (channels, *local) + ((block,) if block else ())
-    copy = emit.workspace(shape)
+    extents = (1, prod(local)) if g.flat else local
+    copy = emit.workspace((channels, *extents) + ((block,) if block else ()))
 
-    with emit.loop(channels) as c, emit.nest(local) as at:
-        if g.flat and not g.must_stage:
-            where: tuple[Any, ...] = (0, first + at[1])
-        else:
-            start = first if g.flat else first * g.stride[0]
-            position = (start + at[0], *at[1:])
-            where = tuple(
-                p * s - b for p, s, b in zip(position, g.subsample, g.before, strict=True)
-            )
+    def value(c: Any, where: Sequence[Any], lane: Any) -> tirx.Expr:
+        if not block:
+            return data[(n, group * per_group + c, *where)]
+        if aligned:
+            return data[(n, group * channels + c, *where, lane)]
+        channel = group * per_group + c * block + lane
+        return data[(n, channel // block, *where, channel % block)]
+
+    def put(c: Any, at: Sequence[Any], lane: Any, x: tirx.Expr) -> None:
+        T.buffer_store(copy, x, [c, *at] + ([lane] if block else []))
+
+    if g.flat:
+        with (
+            emit.nest((channels, *local)) as (c, *at),
+            emit.loop(lanes, "vectorized") as lane,
+        ):
+            position = (first + at[0], *at[1:]) if g.must_stage else (0, first + at[1])
+            where = [p * s for p, s in zip(position, g.subsample, strict=True)]
+            put(c, (0, emit.flat_index(at, local)), lane, value(c, where, lane))
+        return Source(copy, True)
+
+    with emit.nest((channels, *local[:-1])) as (c, *at):
+        start = (first * g.stride[0], *(0,) * (len(at) - 1))
+        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
         inside = [
             bound
-            for x, extent, b, total in zip(where, g.spatial, g.before, _reach(g), strict=True)
+            for x, extent, b, total in zip(where, g.spatial, g.before, g.staged, strict=False)
             for bound in ((x >= 0,) if b else ()) + ((x < extent,) if total > extent + b else ())
             if not isinstance(bound, bool)
         ]
-
-        def value(lane: Any) -> tirx.Expr:
-            if not block:
-                return data[(n, group * per_group + c, *where)]
-            if aligned:
-                return data[(n, group * channels + c, *where, lane)]
-            channel = group * per_group + c * block + lane
-            return data[(n, channel // block, *where, channel % block)]
-
-        def element(lane: Any) -> None:
-            x = value(lane)
-            if inside:
-                x = tirx.if_then_else(tirx.all(*inside), x, tirx.const(0.0, "float32"))
-            T.buffer_store(copy, x, [c, *at] + ([lane] if block else []))
-
-        if block:
-            with T.vectorized(0, block) as lane:
-                element(lane)
-        else:
-            element(None)
-    if g.flat:
-        copy = emit.view(copy, (channels, 1, prod(local)) + ((block,) if block else ()))
-    return Source(copy, staged=True)
+        copy_row(
+            lanes, local[-1], g.spatial[-1], g.before[-1], inside,
+            lambda x, lane: value(c, [*where, x], lane),
+            lambda j, lane, x: put(c, [*at, j], lane, x),
+        )  # fmt: skip
+    return Source(copy, True)
 
 
-def _reach(g: ConvGeometry) -> Shape:
-    """Positions that staging walks over, per dimension, counted in input elements."""
-    if g.flat:
-        return tuple((n - 1) * s + 1 for n, s in zip(g.staged, g.subsample, strict=True))
-    return g.staged
+def copy_row(
+    lanes: int, length: int, width: int, before: int, valid: Sequence[Any],
+    load: Callable[[Any, Any], tirx.Expr], store: Callable[[Any, Any, tirx.Expr], None],
+) -> None:  # fmt: skip
+    """Copy a row of `width` vectors into `length`, the first of them `before` zeros.
+
+    `valid` are the conditions under which the row itself is inside the input. The bounds are
+    those of loops, so that no element of the copy is tested.
+    """
+    zero = tirx.const(0.0, "float32")
+    start = min(before, length)
+    stop = min(before + width, length)
+
+    def span(begin: int, end: int, value: Callable[[Any, Any], tirx.Expr]) -> None:
+        if begin < end:
+            with T.serial(0, end - begin) as i, emit.loop(lanes, "vectorized") as lane:
+                store(begin + i, lane, value(begin + i, lane))
+
+    def blank(begin: int, end: int) -> None:
+        span(begin, end, lambda j, lane: zero)
+
+    def copy() -> None:
+        blank(0, start)
+        span(start, stop, lambda j, lane: load(j - before, lane))
+        blank(stop, length)
+
+    if not valid:
+        copy()
+        return
+    with T.If(tirx.all(*valid)):
+        with T.Then():
+            copy()
+        with T.Else():
+            blank(0, length)

@@ -21,7 +21,8 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.workload import ConvTransposeWorkload, Shape
+from tvm_ext.schedules.conv_workload import ConvTransposeWorkload
+from tvm_ext.schedules.workload import Shape
 from tvm_ext.target import CpuTarget
 
 _L2_SHARE = 0.5

@@ -20,9 +20,9 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.window import Axis, unflatten
-from tvm_ext.schedules.workload import ConvWorkload
 from tvm_ext.target import CpuTarget
 
 # Registers that hold no accumulator: the input column and the weights of a line of three taps.

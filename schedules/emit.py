@@ -46,6 +46,15 @@ def workspace(shape: Sequence[int], dtype: str = "float32") -> Any:
     return T.alloc_buffer(tuple(shape), dtype, scope="global")
 
 
+def spread_rows(rows: int, floats: int) -> Any:
+    """Scratch rows of at least `floats`, an odd number of cache lines apart.
+
+    A kernel that walks over the rows at one position then touches different sets of its caches.
+    """
+    line = LINE_BYTES // 4
+    return workspace((rows, (-(-floats // line) | 1) * line))
+
+
 @contextlib.contextmanager
 def loop(extent: int, kind: str = "serial") -> Iterator[Index]:
     """A loop over [0, extent); one trip makes no loop."""
@@ -138,6 +147,14 @@ class RegisterTile:
         self.fill(lambda r, c, lane: self.get(r, c, lane) + left(r) * right(c, lane))
 
 
+def flat_index(indices: Sequence[Index], extents: Sequence[int]) -> Index:
+    """Row-major number of a position in a nest of loops."""
+    flat: Index = 0
+    for index, extent in zip(indices, extents, strict=True):
+        flat = flat * extent + index
+    return flat
+
+
 def split_extent(extent: int, width: int) -> list[tuple[int, int]]:
     """Cut `extent` into the fewest tiles of at most `width`, all of nearly the same size.
 
@@ -181,7 +198,11 @@ def apply_epilogue(
 
 
 def view(buffer: Any, shape: Sequence[int], dtype: str = "float32") -> Any:
-    """The same memory as `buffer` under another shape."""
+    """An argument's memory under another shape.
+
+    Not for scratch memory: TVM doesn't see its uses through a view, and may give it to another
+    buffer in the meantime.
+    """
     return T.decl_buffer(tuple(shape), dtype, data=tirx.buffer_data(buffer))
 
 

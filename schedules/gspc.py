@@ -28,12 +28,15 @@ from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_direct import default_chunk
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
-from tvm_ext.schedules.workload import ConvWorkload
 from tvm_ext.target import CpuTarget
 
-_MOST_T_I = 8
+_MOST_T_I = 32
 _MOST_POSITIONS = 14
+# Registers that a tile of channels leaves free: neighbouring taps read the same columns, and LLVM
+# keeps their broadcasts from one tap to the next, by spilling accumulators where it must.
+_SPARE_REGISTERS = 3
 # Cycles to take one element of the output out of a tile of channels.
 _UNPACK_CYCLES = 2.0
 
@@ -85,7 +88,8 @@ class Gspc(Algorithm[ConvWorkload]):
             {**common, "t_o": t_o, "over": "channels", "high": 1, "width": width}
             for t_o in wide
             for width in range(1, min(g.out[-1], _MOST_POSITIONS) + 1)
-            if registers_needed(Tile(width, t_o // lanes), target) <= target.registers
+            if registers_needed(Tile(width, t_o // lanes), target) + _SPARE_REGISTERS
+            <= target.registers
         ]
         return min([columns, *channels], key=lambda p: self.cost(w, p, target))
 

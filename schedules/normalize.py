@@ -124,7 +124,8 @@ def _statistics(
         return tirx.const(x, "float32")
 
     if "softmax" in w.kind:
-        top = reduce(lambda total, x: sm.maximum(x, total), float("-inf"), load)
+        # A NaN may be dropped here, since its power brings it back.
+        top = reduce(lambda total, x: tirx.Select(x > total, x, total), float("-inf"), load)
         total = reduce(add, 0.0, lambda x: sm.exp(load(x) - top), powers)
         if w.kind == "softmax":
             inverse = emit.hold(const(1.0) / total)
@@ -176,11 +177,18 @@ def _reduce(
     if n % lanes:
         # The last vector overlaps its neighbour; what was counted there is skipped.
         add(n - lanes, 0, lanes - n % lanes)
-    while width > 1:
-        odd = width % 2
-        width //= 2
-        with emit.loop(width, "vectorized") as lane:
-            half = combine(acc[lane], acc[width + odd + lane])
-            T.buffer_store(acc, half, [lane])
-        width += odd
-    return emit.hold(acc[0])
+    # Whole vectors first, then halves of the last one in a buffer of its own: LLVM would keep the
+    # accumulators in pieces of the smallest size that anything reads them by.
+    while vectors > 1:
+        half, vectors = vectors // 2, -(-vectors // 2)
+        with emit.loop(half, "unroll") as c, emit.loop(lanes, "vectorized") as lane:
+            at = c * lanes + lane
+            T.buffer_store(acc, combine(acc[at], acc[vectors * lanes + at]), [at])
+    rest = T.alloc_buffer((lanes,), "float32", scope="global")
+    with emit.loop(lanes, "vectorized") as lane:
+        T.buffer_store(rest, acc[lane], [lane])
+    while lanes > 1:
+        lanes //= 2
+        with emit.loop(lanes, "vectorized") as lane:
+            T.buffer_store(rest, combine(rest[lane], rest[lanes + lane]), [lane])
+    return emit.hold(rest[0])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import tvm
 from tvm.script.ir_builder import tirx as T
@@ -11,10 +15,38 @@ from tvm_ext.target import CpuTarget
 
 _STEPS = 20_000
 _REPEATS = 15
+_MEMORY_REPEATS = 8
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A compiled measurement of one core that can be repeated beside others.
+
+    Attributes
+    ----------
+    module : tvm.runtime.Module
+    tensors : list of Tensor
+    work : float
+        Operations or bytes of one run.
+    """
+
+    module: Any
+    tensors: list[Any]
+    work: float
+
+    def rate(self, repeats: int) -> float:
+        """Operations or bytes a second, the best of some runs."""
+        timer = self.module.time_evaluator("main", tvm.cpu(), number=1, repeat=repeats)
+        return self.work / float(timer(*self.tensors).min)
 
 
 def measure_fma_peak(target: CpuTarget) -> float:
-    """Floating-point operations a second of one core: the best of independent FMA chains."""
+    """Floating-point operations a second of one core."""
+    return fma_probe(target).rate(_REPEATS)
+
+
+def fma_probe(target: CpuTarget) -> Probe:
+    """Independent chains of FMAs on registers."""
     lanes, chains = target.lanes, 12
 
     def body() -> None:
@@ -27,8 +59,8 @@ def measure_fma_peak(target: CpuTarget) -> float:
         tile.each(lambda r, c, i: T.buffer_store(out, tile.get(r, c, i), [r, i]))
 
     a = np.concatenate([np.full(lanes, 0.5), np.full(lanes, 0.25)]).astype("float32")
-    seconds = _best_time(target, body, [a, np.zeros((chains, lanes), "float32")])
-    return 2 * _STEPS * chains * lanes / seconds
+    arrays = [a, np.zeros((chains, lanes), "float32")]
+    return _probe(target, body, arrays, 2.0 * _STEPS * chains * lanes)
 
 
 def measure_memory_bandwidth(target: CpuTarget) -> float:
@@ -46,15 +78,12 @@ def measure_memory_bandwidth(target: CpuTarget) -> float:
         tile.each(lambda r, c, i: T.buffer_store(out, tile.get(r, c, i), [r, i]))
 
     data = np.ones((rows, chains, lanes), "float32")
-    seconds = _best_time(target, body, [data, np.zeros((chains, lanes), "float32")], repeats=8)
-    return data.nbytes / seconds
+    arrays = [data, np.zeros((chains, lanes), "float32")]
+    return _probe(target, body, arrays, data.nbytes).rate(_MEMORY_REPEATS)
 
 
-def _best_time(
-    target: CpuTarget, body: object, arrays: list[np.ndarray], repeats: int = _REPEATS
-) -> float:
-    func = emit.build(body)  # type: ignore[arg-type]
-    module = tvm.compile(tvm.IRModule({"main": func}), target=target.tvm).mod
-    tensors = [tvm.runtime.tensor(array) for array in arrays]
-    timer = module.time_evaluator("main", tvm.cpu(), number=1, repeat=repeats)
-    return float(timer(*tensors).min)
+def _probe(
+    target: CpuTarget, body: Callable[[], None], arrays: list[np.ndarray], work: float
+) -> Probe:
+    module = tvm.compile(tvm.IRModule({"main": emit.build(body)}), target=target.tvm).mod
+    return Probe(module, [tvm.runtime.tensor(array) for array in arrays], work)

@@ -188,22 +188,28 @@ def floored_divide(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
 
 
 def power(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
-    """a**b; small whole and half constant exponents by multiplication and root, else libm's pow."""
+    """a**b; small constant exponents by multiplication and root, else libm's pow."""
     exponent = float(b.value) if isinstance(b, tirx.FloatImm | tirx.IntImm) else None
     if not _is_float(a):
         if exponent is not None and 0 <= exponent <= _MAX_CHAIN:
             return _chain(a, int(exponent))
         return tirx.pow(a.astype("float64"), b.astype("float64")).astype(sm.dtype_of(a))
-    one = _const(1.0, a)
-    if exponent in (0.5, -0.5):
-        # pow(-0.0, 0.5) is +0.0 and pow(-inf, 0.5) is inf, where the root gives -0.0 and NaN.
-        root = tirx.Select(tirx.EQ(a, _const(0.0, a)), _const(0.0, a), tirx.sqrt(a))
-        root = tirx.Select(tirx.EQ(a, _const(float("-inf"), a)), _const(float("inf"), a), root)
-        return root if exponent > 0 else one / root
-    if exponent is not None and exponent == int(exponent) and abs(exponent) <= _MAX_CHAIN:
-        y = _chain(a, abs(int(exponent)))
-        return y if exponent >= 0 else one / y
+    if exponent is None or abs(exponent) > _MAX_CHAIN:
+        return in_float32(tirx.pow)(a, b)
+    base = a
+    # Whole, half and quarter exponents: whole powers of the base, its root, the root of that.
+    for whole in (exponent, 2 * exponent, 4 * exponent):
+        if whole == int(whole) and abs(whole) <= _MAX_CHAIN:
+            y = _chain(base, abs(int(whole)))
+            return y if exponent >= 0 else _const(1.0, a) / y
+        base = _root(base)
     return in_float32(tirx.pow)(a, b)
+
+
+def _root(x: tirx.Expr) -> tirx.Expr:
+    """x**0.5 as pow has it: +0.0 at -0.0 and infinity at -infinity, where sqrt has -0.0 and NaN."""
+    root = tirx.Select(tirx.EQ(x, _const(0.0, x)), _const(0.0, x), tirx.sqrt(x))
+    return tirx.Select(tirx.EQ(x, _const(float("-inf"), x)), _const(float("inf"), x), root)
 
 
 def _chain(x: tirx.Expr, exponent: int) -> tirx.Expr:

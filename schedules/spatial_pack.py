@@ -23,9 +23,9 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import conv_stage, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
-from tvm_ext.schedules.workload import ConvWorkload
 from tvm_ext.target import CpuTarget
 
 # Share of the L2 cache that a chunk of input may take; the rest is for weights and output.
@@ -233,7 +233,7 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
                     offset, done = 0, 0
                     for tiles, rows_tile in emit.split_extent(positions, params["tile"]):
                         with emit.loop(tiles) as t:
-                            turn = _flat_index(rows, outer) * row_tiles + done + t
+                            turn = emit.flat_index(rows, outer) * row_tiles + done + t
                             _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile, turn)
                         offset += tiles * rows_tile
                         done += tiles
@@ -288,11 +288,3 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
                     task(n, group, piece, c * chunk, chunk)
                 with T.Else():
                     task(n, group, piece, full * chunk, rest)
-
-
-def _flat_index(indices: Sequence[Any], extents: Sequence[int]) -> Any:
-    """Row-major number of a position in a nest of loops."""
-    flat: Any = 0
-    for index, extent in zip(indices, extents, strict=True):
-        flat = flat * extent + index
-    return flat

@@ -71,11 +71,13 @@ def legal_tiles(rows: int, columns: int, target: CpuTarget) -> list[Tile]:
 
 
 def best_tile(rows: int, columns: int, target: CpuTarget) -> Tile:
-    """The tile of highest modelled efficiency; ties go to the squarer one, which loads less."""
+    """The tile of highest modelled efficiency; ties go to the squarer one, which loads less, then
+    to the larger."""
     return max(
         legal_tiles(rows, columns, target),
         key=lambda t: (
             round(efficiency(t, rows, columns, target), 3),
             -(t.rows + t.columns) / (t.rows * t.columns),
+            t.rows * t.columns,
         ),
     )

@@ -1,4 +1,7 @@
-"""What has to be computed: one frozen, hashable description for each kind of layer."""
+"""What has to be computed: one frozen, hashable description for each kind of layer.
+
+Convolutions are in `tvm_ext.schedules.conv_workload`.
+"""
 
 from __future__ import annotations
 
@@ -10,124 +13,9 @@ from tvm_ext.schedules.epilogue import Epilogue
 Shape = tuple[int, ...]
 
 
-class _Convolution:
-    """What follows alike from the fields of a convolution and of a transposed one."""
-
-    batch: int
-    in_channels: int
-    out_channels: int
-    spatial: Shape
-    out_spatial: Shape
-    macs: int
-    weight_bytes: int
-    epilogue: Epilogue
-
-    @property
-    def in_shape(self) -> Shape:
-        return (self.batch, self.in_channels, *self.spatial)
-
-    @property
-    def out_shape(self) -> Shape:
-        return (self.batch, self.out_channels, *self.out_spatial)
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that must move at least once: inputs, weights, operands, output."""
-        return (
-            4 * (prod(self.in_shape) + prod(self.out_shape))
-            + self.weight_bytes
-            + operand_bytes(self.epilogue)
-        )
-
-
-@dataclass(frozen=True)
-class ConvWorkload(_Convolution):
-    """A 1-, 2- or 3-dimensional convolution (cross-correlation), N C spatial, with its epilogue.
-
-    `spatial`, `kernel`, `strides`, `pad_before`, `pad_after` and `dilation` have one entry for each
-    spatial dimension. Weights are (out_channels, in_channels / groups, *kernel).
-    """
-
-    batch: int
-    in_channels: int
-    spatial: Shape
-    out_channels: int
-    kernel: Shape
-    strides: Shape
-    pad_before: Shape
-    pad_after: Shape
-    dilation: Shape
-    groups: int = 1
-    dtype: str = "float32"
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-    @property
-    def out_spatial(self) -> Shape:
-        return tuple(
-            (n + before + after - d * (k - 1) - 1) // s + 1
-            for n, before, after, d, k, s in zip(
-                self.spatial, self.pad_before, self.pad_after, self.dilation, self.kernel,
-                self.strides, strict=True,
-            )
-        )  # fmt: skip
-
-    @property
-    def macs(self) -> int:
-        return prod(self.out_shape) * (self.in_channels // self.groups) * prod(self.kernel)
-
-    @property
-    def weight_bytes(self) -> int:
-        return 4 * self.out_channels * (self.in_channels // self.groups) * prod(self.kernel)
-
-    @property
-    def depthwise(self) -> bool:
-        return self.groups == self.in_channels == self.out_channels and self.groups > 1
-
-
-@dataclass(frozen=True)
-class ConvTransposeWorkload(_Convolution):
-    """A 1-, 2- or 3-dimensional transposed convolution, N C spatial, with its epilogue.
-
-    Input position i adds to output position i * stride - pad_before + tap * dilation. Weights are
-    (in_channels, out_channels / groups, *kernel).
-    """
-
-    batch: int
-    in_channels: int
-    spatial: Shape
-    out_channels: int
-    kernel: Shape
-    strides: Shape
-    pad_before: Shape
-    pad_after: Shape
-    dilation: Shape
-    output_padding: Shape
-    groups: int = 1
-    dtype: str = "float32"
-    epilogue: Epilogue = field(default_factory=Epilogue)
-
-    @property
-    def out_spatial(self) -> Shape:
-        return tuple(
-            (n - 1) * s - before - after + d * (k - 1) + extra + 1
-            for n, s, before, after, d, k, extra in zip(
-                self.spatial, self.strides, self.pad_before, self.pad_after, self.dilation,
-                self.kernel, self.output_padding, strict=True,
-            )
-        )  # fmt: skip
-
-    @property
-    def macs(self) -> int:
-        """Every input element meets every tap, those that land in the padding included."""
-        return prod(self.in_shape) * (self.out_channels // self.groups) * prod(self.kernel)
-
-    @property
-    def weight_bytes(self) -> int:
-        return 4 * self.in_channels * (self.out_channels // self.groups) * prod(self.kernel)
+def operand_bytes(epilogue: Epilogue) -> int:
+    """Bytes that an epilogue's operands add to a kernel's traffic."""
+    return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
 
 
 @dataclass(frozen=True)
@@ -302,11 +190,6 @@ class GenericWorkload:
     @property
     def bytes(self) -> int:
         return self.in_bytes + self.out_bytes
-
-
-def operand_bytes(epilogue: Epilogue) -> int:
-    """Bytes that an epilogue's operands add to a kernel's traffic."""
-    return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
 
 
 @dataclass(frozen=True)

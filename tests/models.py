@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -62,14 +65,46 @@ def open_batch() -> onnx.ModelProto:
     return _model("open_batch", nodes, {"x": ("batch", 4)}, {"y": ("batch", 4)})
 
 
-def oracle(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What ONNX Runtime computes."""
+def operators(
+    nodes: Sequence[tuple[str, Sequence[str], dict[str, Any]]],
+    inputs: Mapping[str, np.ndarray],
+    weights: Mapping[str, np.ndarray],
+) -> onnx.ModelProto:
+    """Operators side by side, each with its result as an output: ``y0``, ``y1``, ...
+
+    `nodes` are operators with the names of what they read and their attributes.
+    """
+    made = [
+        helper.make_node(op, list(names), [f"y{i}"], **attributes)
+        for i, (op, names, attributes) in enumerate(nodes)
+    ]
+    graph = helper.make_graph(
+        made,
+        "operators",
+        [
+            helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for k, x in inputs.items()
+        ],
+        [onnx.ValueInfoProto(name=f"y{i}") for i in range(len(made))],
+        [numpy_helper.from_array(np.asarray(x), name) for name, x in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def session(model: onnx.ModelProto) -> Any:
+    """ONNX Runtime's session of a model."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return list(session.run(None, inputs))
+
+
+def oracle(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """What ONNX Runtime computes."""
+    return list(session(model).run(None, inputs))
 
 
 def inputs_for(model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:

@@ -10,32 +10,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tvm_ext.program import ALIGNMENT, Call, Program, aligned, itemsize, plan_memory
+from tvm_ext.program import ALIGNMENT, Program, aligned, itemsize, plan_memory
+from tvm_ext.program_builder import ProgramBuilder
 
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     """A random chain of calls that read earlier buffers, or parts of them, and write new ones."""
-    program = Program()
+    builder = ProgramBuilder()
     sizes = st.integers(1, 200)
     readable = []
     for i in range(draw(st.integers(1, 3))):
-        number = program.add((draw(sizes),), "float32", "input")
-        program.inputs[f"in{i}"] = number
-        readable.append(number)
-    readable.append(program.add((draw(sizes),), "float32", "constant"))
+        readable.append(builder.input(f"in{i}", (draw(sizes),), "float32"))
+    readable.append(builder.buffer((draw(sizes),), "float32", "constant"))
     for step in range(draw(st.integers(0, 12))):
         reads = draw(st.lists(st.sampled_from(readable), min_size=1, max_size=3))
-        whole = program.add((draw(sizes),), "float32")
-        written = whole
+        size = draw(sizes)
+        whole = written = builder.buffer((size,), "float32")
         if draw(st.booleans()):
-            half = max(program.buffers[whole].shape[0] // 2, 1)
-            written = program.view(whole, (half,))
-        program.calls.append(Call("k", (*reads, written), 1, f"layer{step}"))
+            written = builder.view(whole, (max(size // 2, 1),))
+        builder.call("k", [*reads, written], 1, f"layer{step}")
         readable += {whole, written}
     outputs = draw(st.lists(st.sampled_from(readable), min_size=1, max_size=3, unique=True))
-    program.outputs = {f"out{i}": number for i, number in enumerate(outputs)}
-    return program
+    builder.program.outputs = {f"out{i}": number for i, number in enumerate(outputs)}
+    return builder.program
 
 
 def _lives(program: Program) -> dict[int, tuple[int, int]]:
@@ -82,25 +80,26 @@ def test_json_round_trip(program: Program) -> None:
 
 def test_a_chain_needs_two_buffers() -> None:
     """x -> a -> b -> c: a and c share, worked by hand."""
-    program = Program()
-    numbers = [program.add((100,), "float32", "input")]
-    numbers += [program.add((100,), "float32") for _ in range(3)]
-    program.calls = [Call("k", pair, 1, "l") for pair in pairwise(numbers)]
-    program.inputs, program.outputs = {"x": numbers[0]}, {"y": numbers[3]}
-    plan_memory(program)
-    assert program.arena_bytes == 3 * 448 - 448
+    builder = ProgramBuilder()
+    numbers = [builder.input("x", (100,), "float32")]
+    numbers += [builder.buffer((100,), "float32") for _ in range(3)]
+    for pair in pairwise(numbers):
+        builder.call("k", pair, 1, "l")
+    builder.program.outputs = {"y": numbers[3]}
+    plan_memory(builder.program)
+    assert builder.program.arena_bytes == 3 * 448 - 448
     assert aligned(400) == 448
 
 
 def test_views_add_their_offsets() -> None:
-    program = Program()
-    whole = program.add((64, 4), "float32")
-    half = program.view(whole, (32, 4), offset=512)
-    quarter = program.view(half, (16, 4), offset=256)
+    builder = ProgramBuilder()
+    program = builder.program
+    whole = builder.buffer((64, 4), "float32")
+    half = builder.view(whole, (32, 4), offset=512)
+    quarter = builder.view(half, (16, 4), offset=256)
     assert program.root(quarter) == (whole, 768)
     program.buffers[whole].offset = 64
     assert program.place(quarter) == ("arena", 832)
-    assert program.view(whole, (64, 4)) == whole
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "int8", "float16"])

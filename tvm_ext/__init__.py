@@ -13,7 +13,7 @@ from tvm_ext import threads as _threads  # noqa: E402
 
 _threads.configure()
 
-from tvm_ext.artifact import load  # noqa: E402
+from tvm_ext.artifact.read import load  # noqa: E402
 from tvm_ext.build import build, plan  # noqa: E402
 from tvm_ext.executable import Executable  # noqa: E402
 from tvm_ext.frontend import load_model  # noqa: E402

@@ -16,6 +16,7 @@ from tvm import relax
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules import workload as wl
+from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue
 
 Shape = tuple[int, ...]
@@ -64,7 +65,7 @@ def _conv(call: relax.Call, out_shape: Shape) -> Anchor | str:
         return f"layouts {layout}/{kernel_layout}; only NC*/OI*"
     strides, before, after, dilation = _window(call.attrs, dims)
     shape = df.shape_of(data)
-    base = wl.ConvWorkload(
+    base = ConvWorkload(
         batch=shape[0], in_channels=shape[1], spatial=shape[2:], out_channels=array.shape[0],
         kernel=array.shape[2:], strides=strides, pad_before=before, pad_after=after,
         dilation=dilation, groups=int(call.attrs.groups),
@@ -85,7 +86,7 @@ def _conv_transpose(call: relax.Call, out_shape: Shape) -> Anchor | str:
         return f"layouts {layout}/{kernel_layout}; only NC*/IO*"
     strides, before, after, dilation = _window(call.attrs, dims)
     shape, groups = df.shape_of(data), int(call.attrs.groups)
-    base = wl.ConvTransposeWorkload(
+    base = ConvTransposeWorkload(
         batch=shape[0], in_channels=shape[1], spatial=shape[2:],
         out_channels=array.shape[1] * groups, kernel=array.shape[2:], strides=strides,
         pad_before=before, pad_after=after, dilation=dilation,

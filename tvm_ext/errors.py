@@ -29,14 +29,19 @@ class UnsupportedOperatorsError(ModelError):
     nodes : Mapping[str, Iterable[str]]
         For every unsupported operator (as ``domain::OpType``, or ``OpType`` in the default
         domain), the names of all nodes that use it.
+    remedy : str
+        What the user can do about it.
     """
 
-    def __init__(self, nodes: Mapping[str, Iterable[str]]) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[str, Iterable[str]],
+        remedy: str = "register one with tvm_ext.frontend.register_onnx_converter",
+    ) -> None:
         self.nodes = {op: tuple(names) for op, names in nodes.items()}
         lines = [f"  {op}: {', '.join(names)}" for op, names in sorted(self.nodes.items())]
         super().__init__(
-            "the model uses operators without a converter "
-            "(register one with tvm_ext.frontend.register_onnx_converter):\n" + "\n".join(lines)
+            f"the model uses operators without a converter ({remedy}):\n" + "\n".join(lines)
         )
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +11,16 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_ext.artifact.write import save
+from tvm_ext.benchmark import Benchmark, benchmark
+from tvm_ext.compile import compile_standalone
 from tvm_ext.errors import ArtifactError, CallError
+from tvm_ext.inputs import Inputs, checked, random_inputs
+from tvm_ext.linking import check_linker, link
 from tvm_ext.memory import Memory
 from tvm_ext.plan import Plan
 from tvm_ext.program import Program
 from tvm_ext.target import CpuTarget
-from tvm_ext.threads import default_threads
-
-Inputs = Mapping[str, Any] | Sequence[Any] | np.ndarray
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """Latency of a model over many runs.
-
-    Attributes
-    ----------
-    median_ms, p10_ms, p90_ms : float
-        Milliseconds.
-    runs : int
-    gflops : float
-        10**9 floating-point operations of the model a second, at the median. A Winograd layer
-        counts as the convolution that it replaces.
-    peak_fraction : float
-        `gflops` over the measured FMA peak of the threads used; can exceed 1 with Winograd.
-    """
-
-    median_ms: float
-    p10_ms: float
-    p90_ms: float
-    runs: int
-    gflops: float
-    peak_fraction: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.median_ms:.3f} ms (p10 {self.p10_ms:.3f}, p90 {self.p90_ms:.3f}, "
-            f"{self.runs} runs), {self.gflops:.1f} GFLOP/s, {self.peak_fraction:.0%} of peak"
-        )
 
 
 class Executable:
@@ -110,7 +79,7 @@ class Executable:
 
     def set_inputs(self, inputs: Inputs) -> None:
         """Check the inputs and copy them into the model's memory."""
-        arrays = self._check(inputs)
+        arrays = checked(self.program, inputs)
         memory = self._ready()
         for name, array in arrays.items():
             np.copyto(memory.arrays[self.program.inputs[name]], array)
@@ -132,31 +101,6 @@ class Executable:
             self._constants = {n: self._memory.constant(n) for n in self._constants}
         return self._memory
 
-    def _check(self, inputs: Inputs) -> dict[str, np.ndarray]:
-        names = self.input_names
-        if isinstance(inputs, np.ndarray):
-            inputs = [inputs]
-        if isinstance(inputs, Mapping):
-            if unknown := [n for n in inputs if n not in names]:
-                raise CallError(f"unknown input {unknown[0]!r}; the inputs are {list(names)}")
-            if missing := [n for n in names if n not in inputs]:
-                raise CallError(f"input {missing[0]!r} is missing; the inputs are {list(names)}")
-            given = dict(inputs)
-        else:
-            if len(inputs) != len(names):
-                raise CallError(f"{len(inputs)} inputs given; the inputs are {list(names)}")
-            given = dict(zip(names, inputs, strict=True))
-        arrays = {}
-        for name in names:
-            buffer = self.program.buffers[self.program.inputs[name]]
-            array = np.asarray(given[name])
-            if array.shape != tuple(buffer.shape):
-                raise CallError(f"input {name!r} has shape {array.shape}; allowed: {buffer.shape}")
-            if str(array.dtype) != buffer.dtype:
-                raise CallError(f"input {name!r} has dtype {array.dtype}; allowed: {buffer.dtype}")
-            arrays[name] = array
-        return arrays
-
     @property
     def flops(self) -> float:
         """Floating-point operations of one inference."""
@@ -177,29 +121,11 @@ class Executable:
             At least so long.
         """
         self.set_inputs(self.random_inputs() if inputs is None else inputs)
-        for _ in range(3):
-            self.run()
-        times: list[float] = []
-        while len(times) < runs or sum(times) < min_seconds:
-            start = time.perf_counter()
-            self.run()
-            times.append(time.perf_counter() - start)
-        p10, median, p90 = np.percentile(times, [10, 50, 90])
-        rate = self.flops / median
-        peak = self.target.fma_peak * default_threads()
-        return Benchmark(median * 1e3, p10 * 1e3, p90 * 1e3, len(times), rate / 1e9, rate / peak)
+        return benchmark(self, runs, min_seconds)
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Standard normal floats, zeros and ones for integers, of the right shapes."""
-        rng = np.random.default_rng(seed)
-        arrays = {}
-        for name, number in self.program.inputs.items():
-            buffer = self.program.buffers[number]
-            if buffer.dtype.startswith("float"):
-                arrays[name] = rng.standard_normal(buffer.shape).astype(buffer.dtype)
-            else:
-                arrays[name] = rng.integers(0, 2, buffer.shape).astype(buffer.dtype)
-        return arrays
+        return random_inputs(self.program, seed)
 
     def profile(self, inputs: Inputs | None = None, *, runs: int = 20) -> Any:
         """Time every layer inside the running model; see `tvm_ext.profiler.Profile`."""
@@ -245,8 +171,6 @@ class Executable:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model as one file, which `tvm_ext.load` reads; see `tvm_ext.artifact`."""
-        from tvm_ext.artifact import save
-
         return save(self, Path(path))
 
     def link(self, path: str | os.PathLike[str]) -> None:
@@ -259,7 +183,7 @@ class Executable:
         """
         if self._is_loaded:
             raise ArtifactError("a loaded model can't be saved again; copy its file instead")
-        _link(self._executable, path)
+        link(self._executable, path)
 
     def export_library(self, path: str | os.PathLike[str]) -> Path:
         """Write a shared library that TVM's own runtime runs, without this package.
@@ -278,14 +202,11 @@ class Executable:
         ArtifactError
             The model comes from a file, there is no C compiler, or linking fails.
         """
-        from tvm_ext.artifact import check_linker
-        from tvm_ext.compile import compile_standalone
-
         if self._kernels is None:
             raise ArtifactError("a loaded model can't be exported; build it from the model")
         check_linker(self.target)
         code = compile_standalone(self.program, self._kernels, self.constants, self.target)
-        _link(code, path)
+        link(code, path)
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -293,15 +214,3 @@ class Executable:
         from tvm_ext.report import report
 
         return report(self, None if path is None else Path(path))
-
-
-def _link(executable: Any, path: str | os.PathLike[str]) -> None:
-    """Link in a temporary folder beside `path`, so that a failure leaves no partial file."""
-    path = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".tvm_ext-", dir=path.parent) as folder:
-            made = Path(folder, "code.so")
-            executable.export_library(str(made))
-            os.replace(made, path)
-    except (OSError, RuntimeError) as error:
-        raise ArtifactError(f"can't link {path}: {error}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import tvm
 from tvm import relax
@@ -10,14 +11,28 @@ from tvm import relax
 from tvm_ext.errors import ModelError
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
+from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules.default_schedule import schedule_prim_func
-
-if TYPE_CHECKING:
-    from tvm_ext.lower import _Lowering
+from tvm_ext.target import CpuTarget
 
 
-def lower_generic(state: _Lowering, layer: Layer) -> None:
-    """Legalise a layer's function and replay its calls into the program.
+def lower_generic(
+    builder: ProgramBuilder, layer: Layer, arguments: Sequence[int], target: CpuTarget
+) -> list[int]:
+    """Legalise a layer's function and replay its calls into a program.
+
+    Parameters
+    ----------
+    builder : ProgramBuilder
+    layer : Layer
+    arguments : sequence of int
+        Buffers of the layer's `arguments`, in the layout that Relax knows.
+    target : CpuTarget
+
+    Returns
+    -------
+    list of int
+        The output's buffer, or those of its fields when it is a tuple.
 
     Raises
     ------
@@ -25,13 +40,11 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
         TVM has no implementation either, or one that isn't destination-passing.
     """
     function = layer.function
-    with state.target.tvm:
+    with target.tvm:
         mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         mod = relax.backend.DispatchSortScan()(mod)
         mod = relax.transform.LegalizeOps()(mod)
-    env: dict[Any, int] = {}
-    for param, value in zip(mod["main"].params, layer.arguments, strict=True):
-        env[param] = state.value(value, 0, layer.name)
+    env: dict[Any, int] = dict(zip(mod["main"].params, arguments, strict=True))
     tuples: dict[Any, list[int]] = {}
     names: dict[str, str] = {}
 
@@ -41,7 +54,7 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
         array = df.value_of(expr)
         if array is None:
             raise ModelError(f"layer {layer.name}: can't lower {expr}")
-        return state.constant(array)
+        return builder.constant(array)
 
     for var, expr in df.bindings(mod["main"]):
         name = df.op_name(expr)
@@ -55,23 +68,23 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
             else:
                 env[var] = env[expr]
         elif name == "relax.reshape":
-            env[var] = state.program.view(buffer(expr.args[0]), df.shape_of(var))
+            env[var] = builder.view(buffer(expr.args[0]), df.shape_of(var))
         elif name in ("relax.call_tir", "relax.call_dps_packed"):
-            callee, arguments = expr.args[0], expr.args[1]
-            fields = arguments.fields if isinstance(arguments, relax.Tuple) else [arguments]
+            callee, given = expr.args[0], expr.args[1]
+            fields = given.fields if isinstance(given, relax.Tuple) else [given]
             args = [buffer(a) for a in fields]
             types = list(var.ty.fields) if isinstance(var.ty, relax.TupleType) else [var.ty]
-            outs = [state.program.add(tuple(int(d) for d in t.shape), str(t.dtype)) for t in types]
+            outs = [builder.buffer(t.shape, str(t.dtype)) for t in types]
             packed = name == "relax.call_dps_packed"
             if packed:
                 kernel = str(callee.global_symbol)
             else:
                 kernel = names.get(callee.name_hint, "")
                 if not kernel:
-                    scheduled = schedule_prim_func(mod[callee], state.target)
-                    kernel = state.add_kernel(callee.name_hint, scheduled)
+                    scheduled = schedule_prim_func(mod[callee], target)
+                    kernel = builder.kernel(callee.name_hint, scheduled)
                     names[callee.name_hint] = kernel
-            state.call(kernel, [*args, *outs], len(outs), layer.name, packed)
+            builder.call(kernel, [*args, *outs], len(outs), layer.name, packed)
             if isinstance(var.ty, relax.TupleType):
                 tuples[var] = outs
             else:
@@ -80,7 +93,5 @@ def lower_generic(state: _Lowering, layer: Layer) -> None:
             raise ModelError(f"layer {layer.name}: TVM has no CPU implementation of {name or expr}")
     result = df.result(mod["main"])
     if isinstance(layer.output.ty, relax.TupleType):
-        fields = tuples.get(result) or [buffer(f) for f in result.fields]
-        state.tuples[layer.output] = fields
-    else:
-        state.define(layer.output, 0, buffer(result))
+        return tuples.get(result) or [buffer(f) for f in result.fields]
+    return [buffer(result)]

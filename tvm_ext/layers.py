@@ -27,7 +27,7 @@ class Layer:
     ops : tuple of str
         Operators without the ``relax.`` prefix, in order.
     workload : object
-        One of `tvm_ext.schedules.workload`.
+        One of `tvm_ext.schedules.workload` or `tvm_ext.schedules.conv_workload`.
     inputs : tuple of Var
         Values of `main` that the kernel takes as data.
     weights : tuple of ndarray
@@ -84,6 +84,8 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
     parse = ANCHORS.get(df.op_name(anchor_expr))
     if parse is not None:
         anchor = parse(anchor_expr, df.shape_of(anchor_var))
+        if isinstance(anchor, Anchor) and any(df.value_of(x) is not None for x in anchor.inputs):
+            anchor = "the data is constant"
         if isinstance(anchor, Anchor):
             epilogue, operands = _chain(
                 pairs[1:], {anchor_var: ("value", 0)}, outer, df.shape_of(var), results=1

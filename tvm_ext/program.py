@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 64
-KINDS = ("input", "constant", "arena")
 
 
 def itemsize(dtype: str) -> int:
@@ -26,7 +25,8 @@ def itemsize(dtype: str) -> int:
 class Buffer:
     """A tensor. With a `parent`, it is that buffer's memory from byte `offset` on.
 
-    Without, `offset` is its place in the arena, or in the constants' slab.
+    Without, `offset` is its place in the arena, or in the constants' slab. `kind` is ``"input"``,
+    ``"constant"`` or ``"arena"`` (all else that is computed).
     """
 
     shape: tuple[int, ...]
@@ -42,7 +42,10 @@ class Buffer:
 
 @dataclass
 class Call:
-    """One kernel call; `args` are buffer numbers, the written ones last."""
+    """One kernel call; `args` are buffer numbers, the `outputs` written ones last.
+
+    `kernel` names a function of the program's own, or, when `packed`, one of TVM's runtime.
+    """
 
     kernel: str
     args: tuple[int, ...]
@@ -61,21 +64,6 @@ class Program:
     outputs: dict[str, int] = field(default_factory=dict)
     arena_bytes: int = 0
     constant_bytes: int = 0
-
-    def add(self, shape: tuple[int, ...], dtype: str, kind: str = "arena") -> int:
-        """A new buffer's number."""
-        self.buffers.append(Buffer(tuple(int(d) for d in shape), dtype, kind))
-        return len(self.buffers) - 1
-
-    def view(self, parent: int, shape: tuple[int, ...], offset: int = 0, dtype: str = "") -> int:
-        """Another shape on (part of) the memory of an existing buffer."""
-        origin = self.buffers[parent]
-        if origin.shape == tuple(shape) and offset == 0:
-            return parent
-        self.buffers.append(
-            Buffer(tuple(shape), dtype or origin.dtype, origin.kind, parent, offset)
-        )
-        return len(self.buffers) - 1
 
     def root(self, number: int) -> tuple[int, int]:
         """The buffer that owns the memory, and the offset in it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tvm_ext import plots, tables
+from tvm_ext.files import replacing
 from tvm_ext.threads import default_threads
 
 if TYPE_CHECKING:
@@ -84,7 +85,5 @@ def summary(exe: Executable) -> dict[str, str]:
 
 
 def _write(page: str, path: Path) -> None:
-    from tvm_ext.artifact import replacing
-
     with replacing(path) as stream:
         stream.write(page.encode())

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks import bench_models, harness
 from benchmarks.bench_models import OPENVINO, ORT, OURS, Row
+from benchmarks.engines import onnxruntime_engine
 
 TIMES = harness.Result({OURS: (1e-3, 2e-3), ORT: (2e-3, 4e-3), OPENVINO: (4e-3, 8e-3)})
 MACHINE = {
@@ -59,12 +60,12 @@ def stand_in(monkeypatch, tmp_path):
     pytest.importorskip("openvino")
     monkeypatch.setenv("TVM_EXT_ZOO", str(tmp_path))
     monkeypatch.setattr(bench_models, "build_cost", lambda path, target: (1.5, 200.0))
-    monkeypatch.setattr(harness, "set_tvm_threads", lambda threads: None)
+    monkeypatch.setattr(bench_models, "set_tvm_threads", lambda threads: None)
 
     def install(factor):
         def build(path, target):
             def run(inputs):
-                outputs = harness.onnxruntime_engine(path, inputs, 1)()
+                outputs = onnxruntime_engine(path, inputs, 1)()
                 return np.multiply(outputs[0], np.float32(factor))
 
             return run

@@ -1,11 +1,5 @@
-"""Statistics on fake engines and a fake clock, the error measure, the thread pool's size."""
+"""Statistics on fake engines and a fake clock."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from benchmarks import harness
@@ -81,69 +75,3 @@ def test_compare_refuses(engines, rounds, message):
 
 def test_geometric_mean():
     assert harness.geometric_mean([0.5, 2.0, 8.0]) == pytest.approx(2.0)
-
-
-def test_max_relative_error_is_scaled_by_each_output():
-    expected = [np.array([10.0, -20.0]), np.array([0.1, 0.0])]
-    actual = [np.array([10.0, -19.0]), np.array([0.1, 0.02])]
-    assert harness.max_relative_error(actual, expected) == pytest.approx(0.2)
-    assert harness.max_relative_error(actual[0], expected[0]) == pytest.approx(0.05)
-
-
-def test_max_relative_error_of_zeros_and_of_not_finite_values():
-    assert harness.max_relative_error(np.full(3, 0.25), np.zeros(3)) == 0.25
-    assert harness.max_relative_error(np.array([np.nan]), np.ones(1)) == np.inf
-
-
-@pytest.mark.parametrize(
-    ("actual", "message"),
-    [
-        ([np.zeros(2)] * 2, "2 outputs against 1"),
-        (np.zeros((2, 1)), r"output 0 has shape \(2, 1\)"),
-    ],
-)
-def test_max_relative_error_refuses(actual, message):
-    with pytest.raises(ValueError, match=message):
-        harness.max_relative_error(actual, np.zeros(2))
-
-
-def test_machine_names_what_matters():
-    machine = harness.describe_machine()
-    assert machine["cpu"]
-    assert machine["logical_cpus"] >= 1
-    assert machine["versions"]["numpy"] == np.__version__
-
-
-def run_python(code):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TVM_")}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(harness.__file__).parents[1],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_tvm_threads_change_in_process_and_do_not_pin_the_caller():
-    done = run_python(
-        "import os\n"
-        "from benchmarks import harness\n"
-        "before = os.sched_getaffinity(0)\n"
-        "harness.prepare_tvm_threads(2)\n"
-        "for count in (1, 2, 1): harness.set_tvm_threads(count)\n"
-        "assert os.sched_getaffinity(0) == before\n"
-        "harness.set_tvm_threads(3)\n"
-    )
-    assert "RuntimeError: TVM's pool gives 2 threads, not 3" in done.stderr
-
-
-def test_prepare_tvm_threads_refuses_when_it_is_too_late():
-    done = run_python(
-        "import sys, types\n"
-        "from benchmarks import harness\n"
-        "sys.modules['tvm'] = types.ModuleType('tvm')\n"
-        "harness.prepare_tvm_threads(2)\n"
-    )
-    assert "RuntimeError: prepare_tvm_threads must be called before tvm" in done.stderr

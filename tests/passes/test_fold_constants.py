@@ -1,6 +1,7 @@
 """FoldConstants against numpy, and what it leaves in place."""
 
 import numpy as np
+import pytest
 from relax_models import array, const, module, ops, run
 from tvm import relax
 
@@ -33,6 +34,19 @@ def test_dtype_is_the_operators_not_numpys():
     assert run(new, np.zeros(1, "float32"))[0] == -3
 
 
+def test_products_of_constants_and_constants_without_dimensions():
+    a, b = array(0, 2, 3), array(1, 3, 4)
+
+    def body(emit, x):
+        y = emit(relax.op.matmul(const(a), const(b)))
+        return relax.op.add(emit(relax.op.add(x, y)), emit(relax.op.negative(relax.const(2.0))))
+
+    new = FoldConstants()(module({"x": (2, 4)}, body))
+    assert ops(new) == ["add", "add"]
+    x = array(2, 2, 4)
+    np.testing.assert_allclose(run(new, x), x + a @ b - 2, rtol=1e-6, atol=1e-6)
+
+
 def test_large_broadcast_stays_an_operator():
     def body(emit, x):
         return relax.op.add(x, emit(relax.op.broadcast_to(const(array(0, 1, 1)), (1024, 1024))))
@@ -45,3 +59,15 @@ def test_operators_on_inputs_stay():
         return relax.op.sqrt(emit(relax.op.abs(x)))
 
     assert ops(FoldConstants()(module({"x": (3,)}, body))) == ["abs", "sqrt"]
+
+
+@pytest.mark.xfail(strict=True, reason="NumPy multiplies in the operands' type, and overflows")
+def test_products_of_bytes_are_sums_of_integers():
+    a, b = np.full((1, 4), 100, "int8"), np.full((4, 1), 100, "int8")
+
+    def body(emit, x):
+        y = emit(relax.op.matmul(const(a), const(b), out_dtype="int32"))
+        return relax.op.add(x, y)
+
+    new = FoldConstants()(module({"x": (1, 1)}, body, "int32"))
+    assert run(new, np.zeros((1, 1), "int32"))[0, 0] == 40_000

@@ -81,3 +81,15 @@ def test_convolution_with_two_readers_is_not_scaled():
     x = array(9, 1, 4, 3, 3)
     y = _conv1x1(x, w, 1)
     np.testing.assert_allclose(run(new, x), y + y * s, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.xfail(strict=True, reason="scaled weights are cast to their own type, and overflow")
+def test_weights_that_cannot_hold_the_scale_stay():
+    def body(emit, x):
+        w = np.full((4, 2), 7, "int8")
+        y = emit(relax.op.matmul(x, const(w), out_dtype="int32"))
+        return relax.op.multiply(y, const(np.array(100, "int32")))
+
+    new = PIPELINE(module({"x": (3, 4)}, body, "int8"))
+    x = np.arange(12, dtype="int8").reshape(3, 4)
+    np.testing.assert_array_equal(run(new, x), x.sum(1, keepdims=True) * np.full((1, 2), 700))

@@ -33,6 +33,7 @@ class Case:
     layout: tuple[int, int] = (0, 0)
     out_dtype: str = "float32"
     params: Mapping[str, Any] = field(default_factory=dict)
+    missing: float = 0.0  # what the lanes past the last channel of blocked inputs hold
 
 
 def parameters(
@@ -75,6 +76,14 @@ def stored_operand(array: np.ndarray, block: int) -> np.ndarray:
     return to_blocked(array, block)
 
 
+def _stored_input(array: np.ndarray, block: int, missing: float) -> np.ndarray:
+    if block == 0:
+        return to_blocked(array, 0)
+    lanes = -array.shape[1] % block
+    spare = np.full((array.shape[0], lanes, *array.shape[2:]), missing, array.dtype)
+    return to_blocked(np.concatenate([array, spare], axis=1), block)
+
+
 def run_all(cases: Sequence[Case]) -> list[np.ndarray]:
     """The logical output of each case.
 
@@ -94,7 +103,7 @@ def _call(function: Any, case: Case) -> np.ndarray:
     algorithm = algorithms()[case.algorithm]
     params = parameters(case.algorithm, case.workload, HOST, case.params)
     block_in, block_out = case.layout
-    arrays = [to_blocked(x, block_in) for x in case.data]
+    arrays = [_stored_input(x, block_in, case.missing) for x in case.data]
     arrays += algorithm.pack(case.workload, params, HOST, list(case.weights))
     arrays += [stored_operand(x, block_out) for x in case.operands]
     out = np.empty(stored_shape(case.workload.out_shape, block_out), case.out_dtype)

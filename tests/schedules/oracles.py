@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tests.schedules.kernels import Case, run_all
+from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
-from tvm_ext.schedules.workload import ConvTransposeWorkload, ConvWorkload
 
 
 def conv_workload(

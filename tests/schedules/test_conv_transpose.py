@@ -10,7 +10,7 @@ import pytest
 from tests.schedules import oracles
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
 from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.workload import ConvTransposeWorkload
+from tvm_ext.schedules.conv_workload import ConvTransposeWorkload
 
 TOLERANCE = 2e-6  # of the largest output
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
-from tvm_ext.schedules.workload import ConvWorkload
 
 V = HOST.lanes
 

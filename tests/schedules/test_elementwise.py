@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from math import erf, prod
+from math import prod
 
 import numpy as np
 import pytest
 
+from tests.schedules.chains import binary, chain, floats
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.elementwise import fuse_dimensions
-from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue, Operand, Step
+from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.workload import ElementwiseWorkload
 
 V = HOST.lanes
-SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0]
-
-
-def chain(shape, steps, operands, dtype="float32"):
-    return ElementwiseWorkload(shape, dtype, Epilogue(tuple(steps), tuple(operands), results=0))
 
 
 def relu_of_sum(shape, other, dtype="float32"):
@@ -33,10 +29,6 @@ def relu_of_sum(shape, other, dtype="float32"):
 def tanh_chain(length):
     steps = [Step("tanh", (("value", i - 1),) if i else (("operand", 0),)) for i in range(length)]
     return chain((9,), steps, [Operand((9,), "float32")])
-
-
-def floats(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
 
 
 @pytest.mark.parametrize("block", [0, V])
@@ -92,192 +84,6 @@ def test_scalar_and_large_parallel():
     assert got.shape == () and got == 1.0
 
 
-def _f64(x):
-    with np.errstate(all="ignore"):
-        return {
-            "rsqrt": lambda: 1 / np.sqrt(x),
-            "sigmoid": lambda: 1 / (1 + np.exp(-x)),
-            "erf": lambda: np.vectorize(erf)(x),
-            "relu": lambda: np.where(x < 0, 0, x),
-            "relu6": lambda: np.clip(x, 0, 6),
-            "elu": lambda: np.where(x < 0, np.expm1(x), x),
-            "celu": lambda: np.where(x < 0, 2 * np.expm1(x / 2), x),
-            "selu": lambda: 1.0507009873554805 * np.where(x < 0, 1.6732632423 * np.expm1(x), x),
-            "silu": lambda: x / (1 + np.exp(-x)),
-            "mish": lambda: x * np.tanh(np.logaddexp(0, x)),
-            "softplus": lambda: np.logaddexp(0, x),
-            "softsign": lambda: x / (1 + abs(x)),
-            "hardsigmoid": lambda: np.clip(0.2 * x + 0.5, 0, 1),
-            "hardswish": lambda: x * np.clip(x / 6 + 0.5, 0, 1),
-            "gelu": lambda: x / 2 * (1 + np.vectorize(erf)(x / np.sqrt(2))),
-            "gelu_tanh": lambda: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-            "leakyrelu": lambda: np.where(x < 0, 0.1 * x, x),
-            "clip": lambda: np.clip(x, -1.5, 2.5),
-        }
-
-
-# name: (numpy's function or a name in _f64, attributes, relative and absolute tolerance)
-_NUMPY = {
-    "negative": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square,
-    "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
-    "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "tanh": np.tanh,
-}  # fmt: skip
-_ATTRS = {"clip": (-1.5, 2.5), "leakyrelu": (0.1,), "celu": (2.0,)}
-# Their absolute error is what scalar_math promises, or they cross zero.
-_ABSOLUTE = {"erf", "gelu", "gelu_tanh", "mish", "silu", "tanh", "tan", "log", "acosh", "atanh"}
-# x * f(x) at -inf: 0 * inf is NaN in the formula, the limit 0 in these.
-_NAN_AT_MINUS_INF = {"silu", "mish", "gelu", "gelu_tanh", "hardswish", "softsign"}
-
-
-def test_every_unary_operation_in_float32():
-    rng = np.random.default_rng(3)
-    x = np.concatenate([
-        np.array(SPECIAL), rng.uniform(-1, 1, 60), rng.uniform(-20, 20, 60),
-        [1e-30, -1e-30, 1e-3, -1e-3, 0.5, 1.5, 2.5, -0.5, -1.5, 100.0, -100.0, 1e-40, 3e4, -3e4],
-    ]).astype("float32")  # fmt: skip
-    x64 = x.astype("float64")
-    names = sorted(set(_NUMPY) | set(_f64(x64)))
-    cases = [
-        Case(
-            "elementwise",
-            chain(
-                x.shape,
-                [Step(name, (("operand", 0),), _ATTRS.get(name, ()))],
-                [Operand(x.shape, "float32")],
-            ),
-            operands=[x],
-        )
-        for name in names
-    ]
-    for name, got in zip(names, run_all(cases), strict=True):
-        with np.errstate(all="ignore"):
-            want = _NUMPY[name](x64) if name in _NUMPY else _f64(x64)[name]()
-            want = want.astype("float32")
-        keep = np.ones(x.shape, bool)
-        if name in _NAN_AT_MINUS_INF:
-            keep = np.isfinite(x) | np.isnan(x)
-        # Subnormal results may be lost by the polynomials.
-        atol = 1e-6 if name in _ABSOLUTE else 1.2e-38
-        np.testing.assert_allclose(
-            got[keep], want[keep], rtol=2e-6, atol=atol, err_msg=name, equal_nan=True
-        )
-        if name in ("negative", "abs", "floor", "ceil", "round", "trunc", "sqrt"):
-            np.testing.assert_array_equal(np.signbit(got[3:]), np.signbit(want[3:]), err_msg=name)
-
-
-def binary(op, dtype, out=None, shape=(37,)):
-    step = Step(op, (("operand", 0), ("operand", 1)), dtype=out or dtype)
-    return chain(shape, [step], [Operand(shape, dtype)] * 2, out or dtype)
-
-
-def test_binary_operations_and_comparisons():
-    rng = np.random.default_rng(4)
-    numbers = [*SPECIAL, *rng.uniform(-5, 5, 4).tolist(), 1.0, 2.0]
-    x, y = (g.ravel().astype("float32") for g in np.meshgrid(numbers, numbers))
-    functions = {
-        "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
-        "maximum": np.maximum, "minimum": np.minimum, "mod": np.fmod, "floor_mod": np.mod,
-        "power": np.power, "prelu": lambda a, b: np.where(a < 0, a * b, a),
-        "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "greater": np.greater,
-        "less_equal": np.less_equal, "greater_equal": np.greater_equal,
-    }  # fmt: skip
-    cases, wanted = [], []
-    for name, function in functions.items():
-        with np.errstate(all="ignore"):
-            want = function(x, y)
-        out = str(want.dtype)
-        w = binary(name, "float32", out, x.shape)
-        cases.append(Case("elementwise", w, operands=[x, y], out_dtype=out))
-        wanted.append(want)
-    for name, got, want in zip(functions, run_all(cases), wanted, strict=True):
-        keep = np.ones(x.shape, bool)
-        if name == "floor_mod":  # numpy gives NaN or the divisor by its own conventions
-            keep = np.isfinite(x) & np.isfinite(y) & (y != 0)
-        np.testing.assert_allclose(got[keep], want[keep], rtol=3e-7, err_msg=name)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, 8.0, -1.0, -2.0, 0.5, -0.5, 1.7, 11.0])
-def test_constant_powers(exponent):
-    x = np.array([*SPECIAL, 0.3, 1.0, 2.5, 7.0, -2.0, -0.3], "float32")
-    step = Step("power", (("operand", 0), ("const", exponent)))
-    got = run("elementwise", chain(x.shape, [step], [Operand(x.shape, "float32")]), operands=[x])
-    with np.errstate(all="ignore"):
-        want = np.power(x, np.full_like(x, exponent))  # a scalar takes numpy's square root
-    np.testing.assert_allclose(got, want, rtol=1e-6)
-
-
-def test_integer_and_logical_operations():
-    rng = np.random.default_rng(5)
-    cases, wanted = [], []
-    arithmetic = {
-        "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
-        "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-        "floor_mod": np.mod, "mod": np.fmod, "floor_divide": np.floor_divide,
-        "divide": lambda a, b: np.trunc(a.astype("float64") / b).astype(a.dtype),
-        "equal": np.equal, "less": np.less, "not_equal": np.not_equal,
-    }  # fmt: skip
-    for dtype in ("int8", "uint8", "int32", "int64"):
-        low = 0 if dtype == "uint8" else -11
-        x = rng.integers(low, 12, 101).astype(dtype)
-        y = rng.integers(1, 9, 101).astype(dtype)
-        for name, function in arithmetic.items():
-            want = function(x, y)
-            w = binary(name, dtype, str(want.dtype), x.shape)
-            cases.append(Case("elementwise", w, operands=[x, y], out_dtype=str(want.dtype)))
-            wanted.append(want)
-    p, q = rng.integers(0, 2, (2, 45)).astype(bool)
-    logical = {
-        "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-    }  # fmt: skip
-    for name, function in logical.items():
-        w = binary(name, "bool", shape=p.shape)
-        cases.append(Case("elementwise", w, operands=[p, q], out_dtype="bool"))
-        wanted.append(function(p, q))
-    for case, got, want in zip(cases, run_all(cases), wanted, strict=True):
-        np.testing.assert_array_equal(got, want, err_msg=str(case.workload.epilogue.steps))
-
-
-def test_casts_where_and_predicates():
-    x = np.array([*SPECIAL, 1.9, -1.9, 200.0] * 7, "float32")
-    finite = np.nan_to_num(x, posinf=3, neginf=-3)
-    source = Operand(x.shape, "float32")
-    cases, wanted = [], []
-    for dtype in ("int8", "int32", "int64", "float16", "bool"):
-        data = np.clip(finite, -100, 100)
-        w = chain(x.shape, [Step("cast", (("operand", 0),), dtype=dtype)], [source], dtype)
-        cases.append(Case("elementwise", w, operands=[data], out_dtype=dtype))
-        wanted.append(data.astype(dtype))
-    for dtype in ("bool", "uint8", "int64", "float16"):
-        data = np.arange(x.size).astype(dtype)
-        step = Step("cast", (("operand", 0),), dtype="float32")
-        w = chain(x.shape, [step], [Operand(x.shape, dtype)])
-        cases.append(Case("elementwise", w, operands=[data]))
-        wanted.append(data.astype("float32"))
-    for name, function in {
-        "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
-    }.items():  # fmt: skip
-        w = chain(x.shape, [Step(name, (("operand", 0),), dtype="bool")], [source], "bool")
-        cases.append(Case("elementwise", w, operands=[x], out_dtype="bool"))
-        wanted.append(function(x))
-    mask = np.arange(x.size) % 3 == 0
-    step = Step("where", (("operand", 1), ("operand", 0), ("const", -1.0)))
-    w = chain(x.shape, [step], [source, Operand(x.shape, "bool")])
-    cases.append(Case("elementwise", w, operands=[x, mask]))
-    wanted.append(np.where(mask, x, np.float32(-1)))
-    for case, got, want in zip(cases, run_all(cases), wanted, strict=True):
-        np.testing.assert_array_equal(got, want, err_msg=str(case.workload.epilogue))
-
-
-def test_half_precision_is_computed_in_float32():
-    x = floats(83).astype("float16")
-    step = Step("gelu", (("operand", 0),), dtype="float16")
-    w = chain(x.shape, [step], [Operand(x.shape, "float16")], "float16")
-    got = run("elementwise", w, operands=[x], out_dtype="float16")
-    np.testing.assert_allclose(got, _f64(x.astype("float64"))["gelu"](), rtol=1e-3, atol=1e-4)
-
-
 def test_chain_of_functions():
     x = floats(9)
     want = np.tanh(np.tanh(np.tanh(x.astype("float64"))))
@@ -330,33 +136,3 @@ def test_assembly_uses_whole_vectors(target, register):
     w = relu_of_sum((2, 2 * v + 3, 6, 5), (1, 2 * v + 3, 1, 1))
     for layout in algorithms()["elementwise"].layouts(w, target):
         assert register in assembly("elementwise", w, target, layout)
-
-
-def test_every_operation_has_a_kernel_that_compiles():
-    """Names in SCALAR_OPS that no test above computes must at least be known to be covered."""
-    covered = set(_NUMPY) | set(_f64(np.ones(1))) | {
-        "add", "subtract", "multiply", "divide", "floor_divide", "mod", "floor_mod", "power",
-        "maximum", "minimum", "prelu", "equal", "not_equal", "less", "less_equal", "greater",
-        "greater_equal", "isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_xor",
-        "bitwise_and", "bitwise_or", "bitwise_xor", "where", "cast",
-    }  # fmt: skip
-    rest = {"logical_not", "bitwise_not", "left_shift", "right_shift"}
-    assert set(SCALAR_OPS) == covered | rest
-    p = np.arange(19).astype(bool)
-    n = np.arange(19).astype("int32")
-    shape = (19,)
-    unary = [
-        ("logical_not", "bool", p, np.logical_not(p)),
-        ("bitwise_not", "int32", n, np.invert(n)),
-    ]
-    for name, dtype, x, want in unary:
-        step = Step(name, (("operand", 0),), dtype=dtype)
-        w = chain(shape, [step], [Operand(shape, dtype)], dtype)
-        np.testing.assert_array_equal(
-            run("elementwise", w, operands=[x], out_dtype=dtype), want, err_msg=name
-        )
-    shift = np.arange(19).astype("int32") % 5
-    for name, want in (("left_shift", n << shift), ("right_shift", n >> shift)):
-        got = run("elementwise", binary(name, "int32", shape=shape), operands=[n, shift],
-                  out_dtype="int32")  # fmt: skip
-        np.testing.assert_array_equal(got, want, err_msg=name)

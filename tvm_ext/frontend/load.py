@@ -30,8 +30,8 @@ def load_model(
         PyTorch program (needs ``pip install 'tvm_ext[torch]'``), or a Relax module with a function
         ``main``.
     input_shapes : Mapping[str, Sequence[int]], optional
-        Input name -> full shape. Needed for every input that has a dynamic dimension; a shape for
-        an input that is static already replaces it (to change the batch size, say).
+        Input name -> full shape. Needed for every input that has a dynamic dimension; for an ONNX
+        input that is static already it replaces the shape (to change the batch size, say).
     params : Mapping[str, np.ndarray], optional
         Name -> value of inputs (or, for ONNX, initialisers) to bind as constants. A bound input is
         no longer a parameter of ``main``.

@@ -1,4 +1,4 @@
-"""A ``torch.export`` program as a Relax module."""
+"""A ``torch.export`` program as a Relax module: decompose, bind shapes, check, convert."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import tvm
-from tvm.relax.frontend.torch import from_exported_program
 
-from tvm_ext.errors import ModelError
-from tvm_ext.frontend.relax import load_relax
+from tvm_ext.frontend.torch_importer import import_program
+from tvm_ext.frontend.torch_inputs import bind_inputs
+from tvm_ext.frontend.torch_program import prepare_program
+from tvm_ext.frontend.torch_scan import check_operators
 
 if TYPE_CHECKING:
     import torch
@@ -26,26 +27,29 @@ def load_torch(
     Parameters
     ----------
     program : torch.export.ExportedProgram
-        What ``torch.export.export`` returned. Dynamic dimensions need `input_shapes`.
+        What ``torch.export.export`` returned, for a module in evaluation mode. It isn't changed.
     input_shapes : Mapping[str, Sequence[int]], optional
-        Input name -> shape.
+        Input name -> shape; needed for inputs that were exported with dynamic dimensions.
     params : Mapping[str, np.ndarray], optional
         Input name -> value to bind as a constant.
 
     Returns
     -------
     tvm.IRModule
+        Inputs are named as in the program (the arguments of ``forward``; ``d_u`` for entry ``u`` of
+        a dictionary ``d``). Outputs that ``forward`` returns in a dictionary have its keys as
+        names, others are ``output0``, ``output1``, ...
 
     Raises
     ------
     ModelError
-        TVM's importer doesn't know an operation of the program.
+        The program changes its buffers or inputs, or a node can't be converted.
+    UnsupportedOperatorsError
+        Operators without a converter: the message lists all of them with all their nodes.
+    InputShapeError
+        A dynamic dimension isn't given, or a shape contradicts the program.
     """
-    try:
-        # Weights stay out of the parameters, and one output needs no tuple around it.
-        mod = from_exported_program(
-            program, keep_params_as_input=False, unwrap_unit_return_tuple=True
-        )
-    except (AssertionError, NotImplementedError, ValueError, tvm.error.TVMError) as err:
-        raise ModelError(f"the torch program can't be converted: {err}") from err
-    return load_relax(mod, input_shapes, params)
+    prepared = prepare_program(program)
+    inputs = bind_inputs(prepared, input_shapes or {}, params or {})
+    check_operators(prepared, inputs)
+    return import_program(prepared, inputs)

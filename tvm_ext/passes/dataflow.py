@@ -155,4 +155,5 @@ def value_of(expr: Any) -> np.ndarray | None:
 
 def constant(array: np.ndarray) -> Constant:
     """A Relax constant holding `array`."""
-    return relax.const(np.ascontiguousarray(array), str(array.dtype))
+    # Unlike `ascontiguousarray`, this keeps an array without dimensions as it is.
+    return relax.const(np.asarray(array, order="C"), str(array.dtype))

@@ -42,7 +42,14 @@ def scalar_name(expr: Any) -> str:
         return ""
     if name == "relax.astype" and "float" not in df.dtype_of(expr) + df.dtype_of(expr.args[0]):
         return scalar if df.dtype_of(expr) != "bool" else ""
+    if name == "relax.nn.softplus" and not _is_plain_softplus(expr):
+        return ""
     return scalar
+
+
+def _is_plain_softplus(expr: relax.Call) -> bool:
+    """Whether it's log(1 + exp(x)) in float32: a threshold from 15 on makes no difference."""
+    return float(expr.attrs.beta) == 1 and float(expr.attrs.threshold) >= 15
 
 
 def tensor_args(expr: relax.Call) -> list[Any]:

@@ -52,6 +52,7 @@ _RULES: dict[str, Rule] = {
     "relax.divide": lambda c, a: (
         a[0] / a[1] if np.issubdtype(a[0].dtype, np.floating) else np.trunc(a[0] / a[1])
     ),
+    "relax.matmul": lambda c, a: a[0] @ a[1],
     "relax.power": lambda c, a: a[0] ** a[1],
     "relax.maximum": lambda c, a: np.maximum(a[0], a[1]),
     "relax.minimum": lambda c, a: np.minimum(a[0], a[1]),

@@ -1,0 +1,180 @@
+"""The loops of Winograd convolution.
+
+A task takes some rows of tiles: it transforms their input into a buffer that stays in cache, and
+for each panel of output channels multiplies (one small matrix product for each of the a x a
+frequencies) and transforms back at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import conv_stage, emit
+from tvm_ext.schedules.base import Params
+from tvm_ext.schedules.conv_geometry import channel_step
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.winograd_matrices import TRANSFORMS, emit_linear_map
+from tvm_ext.target import CpuTarget
+
+
+def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
+    """Declare the arguments and emit the loops of F(m, 3)."""
+    v, a, width = target.lanes, m + 2, params["blocks"]
+    rows, columns = (-(-n // m) for n in w.out_spatial)
+    blocks, in_blocks = -(-w.out_channels // v), -(-w.in_channels // v)
+    panels = -(-blocks // width)
+    transform = TRANSFORMS[m]
+    step = channel_step(w.in_channels, v)
+
+    data = emit.argument("data", stored_shape(w.in_shape, v))
+    weight = emit.argument("weight", (panels, a * a, w.in_channels, width, v))
+    operands = emit.declare_operands(w.epilogue, v)
+    out = emit.argument("out", stored_shape(w.out_shape, v))
+
+    slab = w.in_channels * width * v
+    flat_weight = emit.view(weight, (panels * a * a * slab,))
+    pieces = min(params["pieces"], panels)
+    piece_panels = -(-panels // pieces)
+    pieces = -(-panels // piece_panels)
+    full, rest = divmod(rows, params["rows"])
+
+    def task(n: Any, first: Any, count: int, piece: Any) -> None:
+        tiles = count * columns
+        parts = emit.split_extent(tiles, params["tile"])
+        all_tiles = sum(number for number, _ in parts)
+        freq = emit.spread_rows(a * a, in_blocks * tiles * v)
+        product = emit.spread_rows(a * a, tiles * width * v)
+        # A tile between its two one-dimensional transforms: more vectors than there are registers.
+        half = emit.workspace((a * a * v,))
+        result = emit.workspace((m * m * v,))
+        with emit.loop(in_blocks) as c:
+            _transform_input(n, c, first, count, half, freq)
+        with emit.loop(piece_panels) as p:
+            # A piece past the end computes the last panel again.
+            panel = piece * piece_panels + p
+            panel = tirx.min(panel, panels - 1) if panels % piece_panels else panel
+            with emit.loop(a * a) as e:
+                offset, done = 0, 0
+                for number, size in parts:
+                    with emit.loop(number) as t:
+                        turn = (done + t, all_tiles)
+                        _multiply(freq, product, (e, panel), offset + t * size, size, tiles, turn)
+                    offset += number * size
+                    done += number
+            with emit.nest((count, columns, width)) as (r, x, k):
+                block = emit.panel_start(panel, width, blocks) + k
+                where = n, block, first + r, x
+                source = ((r * columns + x) * width + k) * v
+                _transform_output(where, product, source, half, result)
+
+    def _multiply(
+        freq: Any, product: Any, at: tuple[Any, Any], start: Any, size: int, tiles: int,
+        turn: tuple[Any, int],
+    ) -> None:  # fmt: skip
+        e, panel = at
+        acc = emit.RegisterTile(size, width, v)
+        acc.zero()
+        steps = w.in_channels // step
+        following = (panel * a * a + e + 1) * slab
+        with emit.loop(steps) as co:
+            c = co * step
+            # The tiles take turns in asking for the next frequency's weights.
+            now, turns = turn[0] * steps + co, turn[1] * steps
+            emit.prefetch_ahead(flat_weight, following, slab, now, turns)
+            with emit.loop(step, "unroll") as ci:
+                acc.multiply_add(
+                    lambda row: freq[e, (c // v * tiles + start + row) * v + c % v + ci],
+                    lambda column, lane: weight[panel, e, c + ci, column, lane],
+                )
+        acc.each(
+            lambda row, column, lane: T.buffer_store(
+                product,
+                acc.get(row, column, lane),
+                [e, ((start + row) * width + column) * v + lane],
+            )
+        )
+
+    def _transform_input(n: Any, c: Any, first: Any, count: int, half: Any, freq: Any) -> None:
+        """One block of channels: pad the task's rows into an L1-sized copy, then transform it."""
+        length = columns * m + 2
+        plane = emit.workspace((count * m + 2, length, v))
+        with emit.loop(count * m + 2) as i:
+            y = first * m + i - w.pad_before[0]
+            conv_stage.copy_row(
+                v, length, w.spatial[1], w.pad_before[1],
+                [y >= 0, y < w.spatial[0]],
+                lambda x, lane: data[n, c, y, x, lane],
+                lambda j, lane, value: T.buffer_store(plane, value, [i, j, lane]),
+            )  # fmt: skip
+        with emit.loop(count) as r, emit.loop(columns) as x:
+            with T.unroll(0, a) as j:
+                emit_linear_map(
+                    transform.input,
+                    v,
+                    lambda i, lane: plane[r * m + i, x * m + j, lane],
+                    lambda i, lane, value: T.buffer_store(half, value, [(i * a + j) * v + lane]),
+                )
+            with T.unroll(0, a) as i:
+                emit_linear_map(
+                    transform.input,
+                    v,
+                    lambda j, lane: half[(i * a + j) * v + lane],
+                    lambda j, lane, value: T.buffer_store(
+                        freq,
+                        value,
+                        [i * a + j, ((c * count + r) * columns + x) * v + lane],
+                    ),
+                )
+
+    def _transform_output(
+        where: tuple[Any, ...], product: Any, source: Any, half: Any, result: Any
+    ) -> None:
+        n, block, row, column = where
+        with T.unroll(0, a) as j:
+            emit_linear_map(
+                transform.output,
+                v,
+                lambda i, lane: product[i * a + j, source + lane],
+                lambda i, lane, value: T.buffer_store(half, value, [(i * a + j) * v + lane]),
+            )
+        with T.unroll(0, m) as i:
+            emit_linear_map(
+                transform.output,
+                v,
+                lambda j, lane: half[(i * a + j) * v + lane],
+                lambda j, lane, value: T.buffer_store(result, value, [(i * m + j) * v + lane]),
+            )
+        with T.unroll(0, m) as i, T.unroll(0, m) as j:
+            y, x = row * m + i, column * m + j
+            ragged = [
+                position < extent
+                for position, extent in zip((y, x), w.out_spatial, strict=True)
+                if extent % m
+            ]
+            with contextlib.ExitStack() as stack:
+                if ragged:
+                    stack.enter_context(T.If(tirx.all(*ragged)))
+                    stack.enter_context(T.Then())
+                lane = stack.enter_context(T.vectorized(0, v))
+                index = [n, block, y, x, lane]
+                value = emit.apply_epilogue(
+                    w.epilogue, operands, v, index, [result[(i * m + j) * v + lane]]
+                )
+                T.buffer_store(out, value, index)
+
+    with emit.parallel_tasks(w.batch, full + (1 if rest else 0), pieces) as (n, c, piece):
+        if not rest:
+            task(n, c * params["rows"], params["rows"], piece)
+        elif not full:
+            task(n, 0, rest, piece)
+        else:
+            with T.If(c < full):
+                with T.Then():
+                    task(n, c * params["rows"], params["rows"], piece)
+                with T.Else():
+                    task(n, full * params["rows"], rest, piece)

@@ -1,0 +1,30 @@
+"""`tvm-ext build`: the file and the line it prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+import tvm_ext
+from tests import models
+from tests.cli.commands import fails, run_command
+
+
+def test_the_saved_model_is_right(convnet_onnx: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "model.tvmx"
+    result = run_command("build", convnet_onnx, "-o", saved)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"model\.tvmx: \d+ layers for .*, 0\.\d MB", result.stdout)
+    inputs = models.inputs_for(models.convnet())
+    want = models.oracle(models.convnet(), inputs)[0]
+    got = tvm_ext.load(saved)(inputs)
+    assert isinstance(got, np.ndarray)
+    assert models.relative_error(got, want) < models.RTOL
+
+
+def test_errors(convnet_onnx: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.onnx"
+    fails(r"gone\.onnx: no such file", "build", gone, "-o", tmp_path / "a")
+    fails("Missing option '-o'", "build", convnet_onnx, code=2)

@@ -1,0 +1,64 @@
+"""`gemv`: products of a few rows with a constant right side, against NumPy in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.schedules import oracles
+from tests.schedules.kernels import HOST
+from tests.schedules.products import (
+    TARGETS,
+    TOLERANCE,
+    assert_special_values_stay,
+    assert_uses_vectors,
+    case,
+    workload,
+)
+from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.epilogue import Operand
+
+
+def test_rows_and_columns_around_the_tile() -> None:
+    sizes = [(m, k, n) for m in (1, 2, 3, 4) for k, n in ((33, 5), (64, 129))]
+    cases = {size: case("gemv", workload(*size)) for size in [*sizes, (1, 1, 1)]}
+    cases["shared among threads"] = case("gemv", workload(1, 512, 1000), pieces=3)
+    cases["narrow panels"] = case("gemv", workload(2, 40, 100), blocks=1)
+    oracles.agree(cases, TOLERANCE)
+
+
+def test_epilogue_and_transposed_weights() -> None:
+    epilogue = oracles.residual_epilogue(Operand((41,), "float32"), (3, 41))
+    w = workload(3, 20, 41, epilogue=epilogue)
+    cases = {t: case("gemv", replace(w, transpose_b=t)) for t in (False, True)}
+    oracles.agree(cases, TOLERANCE)
+
+
+def test_batch_dimensions_are_rows() -> None:
+    w = workload(4, 30, 50, out_shape=(2, 1, 2, 50))
+    oracles.agree({"rank 4": case("gemv", w)}, TOLERANCE)
+
+
+def test_special_values_stay_in_their_rows() -> None:
+    assert_special_values_stay("gemv", 3)
+
+
+def test_only_large_products_are_shared_among_threads() -> None:
+    gemv, four = algorithms()["gemv"], replace(HOST, cores=4)
+    assert gemv.default(workload(1, 64, 256), four)["pieces"] == 1
+    assert gemv.default(workload(1, 4096, 4096), four)["pieces"] == 4
+
+
+def test_refusals_and_illegal_parameters() -> None:
+    gemv, w = algorithms()["gemv"], workload(2, 8, 64)
+    assert gemv.supports(workload(8, 8, 8), HOST).reason == "8 rows; at most 4"
+    assert "float16" in gemv.supports(replace(w, dtype="float16"), HOST).reason
+    assert "packed is False" in gemv.supports(replace(w, packed=False), HOST).reason
+    params = gemv.default(w, HOST)
+    assert "gemv.blocks = 99 is not one of" in gemv.check(w, {**params, "blocks": 99}, HOST)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_other_targets_use_their_vectors(target: str) -> None:
+    assert_uses_vectors("gemv", target, 1)

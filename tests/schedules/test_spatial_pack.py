@@ -1,0 +1,100 @@
+"""`spatial_pack` against NumPy in float64, and the panels of its weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.schedules import oracles
+from tests.schedules.convolutions import (
+    CASES,
+    GROUPED,
+    TARGETS,
+    TOLERANCE,
+    assert_special_values_stay,
+    assert_uses_vectors,
+    case,
+)
+from tests.schedules.kernels import HOST
+from tests.schedules.oracles import conv_workload
+from tvm_ext.schedules.base import algorithms
+
+V = HOST.lanes
+
+
+def test_matches_numpy() -> None:
+    cases = {
+        (key, block): case("spatial_pack", oracles.with_residual(w), (block, V))
+        for key, w in CASES.items()
+        for block in (0, V)
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+def test_groups() -> None:
+    cases = {
+        "groups of 8": case("spatial_pack", oracles.with_residual(GROUPED["groups of 8"]), (V, V)),
+        # A group's input starts inside a block.
+        "3 inputs a group": case("spatial_pack", conv_workload(6, (5, 6), 2 * V, 3, 1, 1, groups=2),
+                                 (V, V)),
+        "1x1, strided": case("spatial_pack", conv_workload(8, (5, 6), 2 * V, 1, 2, groups=2),
+                             (V, V)),
+    }  # fmt: skip
+    oracles.agree(cases, TOLERANCE)
+
+
+def test_channels_around_the_vector() -> None:
+    cases = {
+        outputs: case("spatial_pack", conv_workload(5, (6, 7), outputs, 3, 1, 1), (0, V))
+        for outputs in (7, 8, 9, 16, 17)
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+def test_parameters_change_the_loops_only() -> None:
+    w, flat = conv_workload(12, (10, 10), 12, 3, 1, 1), conv_workload(9, (7, 7), 5 * V, 1)
+    cases = {
+        "uneven chunks": case("spatial_pack", w, (0, V), chunk=3, pieces=2, tile=4, blocks=1),
+        "one chunk": case("spatial_pack", w, (V, V), chunk=10, tile=1, blocks=2),
+        "in place": case("spatial_pack", flat, (V, V), chunk=20, pieces=2, blocks=2, stage=False),
+        "staged": case("spatial_pack", flat, (V, V), chunk=20, pieces=3, blocks=1, stage=True),
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+@pytest.mark.parametrize("block", [0, V])
+def test_special_values_stay_in_their_windows(block: int) -> None:
+    assert_special_values_stay("spatial_pack", (block, V))
+
+
+def test_weights_are_cut_in_panels_of_output_channels() -> None:
+    w, algorithm = conv_workload(2 * V, (5, 5), 3 * V, 3), algorithms()["spatial_pack"]
+    weight = oracles.random((3 * V, 2 * V, 3, 3), 1)
+    params = {**algorithm.default(w, HOST), "blocks": 2}
+    (panels,) = algorithm.pack(w, params, HOST, [weight])
+    # Panel, block of input channels, taps, input channel, vector, lane.
+    assert panels.shape == (2, 2, 3, 3, V, 2, V)
+    assert panels[0, 1, 2, 0, 3, 1, 2] == weight[V + 2, V + 3, 2, 0]
+    # Two vectors don't divide three: the second panel overlaps the first.
+    assert panels[1, 0, 1, 2, 0, 1, 4] == weight[2 * V + 4, 0, 1, 2]
+    assert panels[1, 0, 1, 2, 0, 0, 4] == weight[V + 4, 0, 1, 2]
+
+
+def test_refusals_and_illegal_parameters() -> None:
+    algorithm, w = algorithms()["spatial_pack"], CASES["3x3"]
+    grouped = GROUPED["groups of 3 and 5"]
+    reason = algorithm.supports(grouped, HOST).reason
+    assert reason == f"5 output channels a group don't fill {V} lanes"
+    reason = algorithm.supports(replace(w, dtype="float16"), HOST).reason
+    assert reason == "dtype float16; only float32"
+    params = algorithm.default(w, HOST)
+    # Padded input can't be read in place.
+    problem = algorithm.check(w, {**params, "stage": False}, HOST)
+    assert problem == "spatial_pack.stage = False is not one of [True]"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_other_targets_use_their_vectors(target: str) -> None:
+    block = TARGETS[target].lanes
+    assert_uses_vectors("spatial_pack", target, (block, block))

@@ -1,0 +1,28 @@
+"""The `tvm-ext` command: build, plan, bench, profile, run and inspect models."""
+
+from __future__ import annotations
+
+import click
+
+import tvm_ext
+from tvm_ext.cli import bench, build, info, plan, profile, run
+from tvm_ext.cli.errors import Group
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tvm_ext.__version__, prog_name="tvm-ext")
+def main() -> None:
+    """Turn real models into fast CPU code.
+
+    \b
+    Examples:
+      tvm-ext build model.onnx -o model.tvmx
+      tvm-ext bench model.tvmx --against onnxruntime
+      tvm-ext plan model.onnx -o plan.yaml
+    """
+
+
+for _command in (
+    build.build, plan.plan, bench.bench, profile.profile, run.run, info.info,
+):  # fmt: skip
+    main.add_command(_command)

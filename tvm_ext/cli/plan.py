@@ -1,0 +1,27 @@
+"""`tvm-ext plan`."""
+
+from __future__ import annotations
+
+import click
+
+import tvm_ext
+from tvm_ext.cli.models import existing
+from tvm_ext.cli.options import Shapes, build_options
+
+
+@click.command()
+@click.argument("model")
+@click.option("-o", "--output", help="Also write the plan as YAML.")
+@build_options
+def plan(model: str, output: str | None, target: str, shapes: Shapes) -> None:
+    """Show what would be decided for MODEL, layer by layer.
+
+    \b
+    Examples:
+      tvm-ext plan model.onnx
+      tvm-ext plan model.onnx -o plan.yaml
+    """
+    made = tvm_ext.plan(existing(model), target, input_shapes=dict(shapes) or None)
+    if output is not None:
+        made.save(output)
+    click.echo(str(made))
