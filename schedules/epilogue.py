@@ -168,7 +168,7 @@ SCALAR_OPS: dict[str, Scalar] = {
     "hardswish": lambda a, s: a[0] * sf.hard_sigmoid(a[0], 1.0 / 6.0, 0.5),
     "gelu": _unary(sm.gelu),
     "gelu_tanh": _unary(sm.gelu_tanh),
-    "equal": _plain(tirx.EQ),
+    "equal": _plain(sf.equal),
     "not_equal": _plain(sf.not_equal),
     "less": lambda a, s: a[0] < a[1],
     "less_equal": lambda a, s: a[0] <= a[1],

@@ -21,6 +21,8 @@ _LOG_POLY = (
 )  # fmt: skip
 _LN2_HIGH = 0.693359375
 _LN2_LOW = -2.12194440e-4
+# From here on e**-x adds nothing to e**x in float32.
+_NO_SMALL_HALF = 20.0
 # Above this exponent a chain of multiplications loses more than powf's call costs.
 _MAX_CHAIN = 8
 
@@ -124,31 +126,49 @@ def asinh(x: tirx.Expr) -> tirx.Expr:
     y = log(a + tirx.sqrt(a * a + _const(1.0, x)))
     y = tirx.Select(a > _const(1e18, x), log(a) + _const(0.6931471805599453, x), y)
     y = tirx.Select(a < _const(0.05, x), a - a * a * a * _const(1.0 / 6.0, x), y)
-    return tirx.Select(x < _const(0.0, x), -y, y)
+    return _with_sign_of(x, y)
 
 
 def sinh(x: tirx.Expr) -> tirx.Expr:
     """(e**x - e**-x) / 2, from expm1, so that it keeps its accuracy at zero."""
     half = _const(0.5, x)
-    e = expm1(tirx.abs(x))
+    a = tirx.abs(x)
+    e = expm1(a)
     y = half * (e + e / (e + _const(1.0, x)))
-    y = tirx.Select(e < _const(float("inf"), x), y, e)
-    return tirx.Select(x < _const(0.0, x), -y, tirx.Select(tirx.isnan(x), x, y))
+    # Where e**a is infinite its half need not be.
+    root = sm.exp(half * a)
+    y = tirx.Select(a > _const(_NO_SMALL_HALF, x), half * root * root, y)
+    return _with_sign_of(x, tirx.Select(tirx.isnan(x), x, y))
 
 
 def cosh(x: tirx.Expr) -> tirx.Expr:
-    """(e**x + e**-x) / 2."""
-    return _const(0.5, x) * (sm.exp(x) + sm.exp(-x))
+    """(e**x + e**-x) / 2, of the square of e**(|x| / 2), which does not overflow before."""
+    half = _const(0.5, x)
+    root = sm.exp(half * tirx.abs(x))
+    return half * root * root + half / root / root
+
+
+def _with_sign_of(x: tirx.Expr, y: tirx.Expr) -> tirx.Expr:
+    """y >= 0 with the sign of x, that of -0.0 too, as x itself is y's value at zero."""
+    y = tirx.Select(x < _const(0.0, x), -y, y)
+    return tirx.Select(tirx.EQ(x, _const(0.0, x)), x, y)
+
+
+def equal(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """Whether two values are equal; LLVM has no comparison of two booleans from TVM."""
+    return tirx.Not(logical_xor(a, b)) if sm.dtype_of(a) == "bool" else tirx.EQ(a, b)
 
 
 def not_equal(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
     """Whether two values differ; true if either is NaN, where `tirx.NE` compares as ordered."""
+    if sm.dtype_of(a) == "bool":
+        return logical_xor(a, b)
     differ = tirx.NE(a, b)
     return tirx.any(differ, tirx.isnan(a), tirx.isnan(b)) if _is_float(a) else differ
 
 
 def logical_xor(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
-    """Whether exactly one holds; LLVM has no comparison of two booleans from TVM."""
+    """Whether exactly one holds."""
     return tirx.all(tirx.any(a, b), tirx.Not(tirx.all(a, b)))
 
 

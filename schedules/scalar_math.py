@@ -7,6 +7,7 @@ are written so that a NaN argument comes out as NaN, where `tirx.max` would drop
 
 from __future__ import annotations
 
+import numpy as np
 from tvm import tirx
 
 _LOG2E = 1.44269504088896341
@@ -69,8 +70,9 @@ def relu(x: tirx.Expr) -> tirx.Expr:
 def clip(x: tirx.Expr, low: float, high: float) -> tirx.Expr:
     """x limited to [low, high]; NaN passes."""
     if not dtype_of(x).startswith("float"):
-        info = (int(max(low, -(2**31))), int(min(high, 2**31 - 1)))
-        return tirx.max(tirx.min(x, _c(info[1], x)), _c(info[0], x))
+        info = np.iinfo(dtype_of(x))
+        bounds = (int(max(low, info.min)), int(min(high, info.max)))
+        return tirx.max(tirx.min(x, _c(bounds[1], x)), _c(bounds[0], x))
     if low != float("-inf"):
         x = tirx.Select(x < _c(low, x), _c(low, x), x)
     if high != float("inf"):
@@ -122,8 +124,9 @@ def tanh(x: tirx.Expr) -> tirx.Expr:
     if not _is_f32(x):
         return tirx.tanh(x)
     square = x * x
-    small = x + x * square * _horner(
-        (-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3), square
+    # A product, so that -0.0 stays.
+    small = x * _horner(
+        (-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0), square
     )
     two = _c(2.0, x)
     large = _c(1.0, x) - two / (exp(two * x) + _c(1.0, x))

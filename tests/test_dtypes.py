@@ -131,7 +131,6 @@ def test_booleans() -> None:
     check(nodes, inputs, {"zero": np.float32(0)})
 
 
-@pytest.mark.xfail(strict=True, reason="LLVM has no comparison of two booleans from TVM")
 def test_equality_of_booleans() -> None:
     p, q = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
     model = models.operators([("Equal", ["p", "q"], {})], {"p": p, "q": q}, {})

@@ -172,7 +172,6 @@ def test_elementwise_operators() -> None:
             np.testing.assert_array_equal(np.signbit(ours[3:]), np.signbit(theirs[3:]), op)
 
 
-@pytest.mark.xfail(strict=True, reason="-inf is multiplied with the mask's zero")
 def test_thresholded_relu_of_infinity() -> None:
     agree(both([("ThresholdedRelu", ["x"], {})], {"x": SPECIAL[1:]}), atol=0)
 

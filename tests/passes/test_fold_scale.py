@@ -83,7 +83,6 @@ def test_convolution_with_two_readers_is_not_scaled():
     np.testing.assert_allclose(run(new, x), y + y * s, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="scaled weights are cast to their own type, and overflow")
 def test_weights_that_cannot_hold_the_scale_stay():
     def body(emit, x):
         w = np.full((4, 2), 7, "int8")

@@ -66,7 +66,6 @@ def test_odd_functions_keep_relative_accuracy_near_zero(name: str) -> None:
     np.testing.assert_allclose(evaluate({name: function}, x)[name], exact, rtol=6e-7)
 
 
-@pytest.mark.xfail(strict=True, reason="tanh(-0.0) is +0.0")
 def test_odd_functions_keep_the_sign_of_zero() -> None:
     got = evaluate({"tanh": sm.tanh, "erf": sm.erf}, np.array([-0.0], "float32"))
     assert all(np.signbit(value[0]) for value in got.values())

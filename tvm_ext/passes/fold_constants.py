@@ -52,7 +52,8 @@ _RULES: dict[str, Rule] = {
     "relax.divide": lambda c, a: (
         a[0] / a[1] if np.issubdtype(a[0].dtype, np.floating) else np.trunc(a[0] / a[1])
     ),
-    "relax.matmul": lambda c, a: a[0] @ a[1],
+    # In the result's type: products of bytes are sums of integers.
+    "relax.matmul": lambda c, a: a[0].astype(df.dtype_of(c)) @ a[1].astype(df.dtype_of(c)),
     "relax.power": lambda c, a: a[0] ** a[1],
     "relax.maximum": lambda c, a: np.maximum(a[0], a[1]),
     "relax.minimum": lambda c, a: np.minimum(a[0], a[1]),

@@ -47,6 +47,8 @@ class FoldScale:
                 return expr
             if name == "relax.multiply":
                 call = _scale(call, vector)
+                if call is None:
+                    return expr
                 bias = None if bias is None else bias * vector
             else:
                 bias = vector if bias is None else bias + vector
@@ -95,11 +97,15 @@ def _per_channel(factor: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
     return aligned.reshape(-1)
 
 
-def _scale(call: relax.Call, vector: np.ndarray) -> relax.Call:
+def _scale(call: relax.Call, vector: np.ndarray) -> relax.Call | None:
+    """The call with scaled weights; None if their type is of integers that can't hold them."""
     weight = call.args[1].value.numpy()
     if df.op_name(call) in _CONVS and vector.ndim:
         factor = vector.reshape(-1, *(1,) * (weight.ndim - 1))
     else:
         factor = vector
-    scaled = df.constant((weight * factor).astype(weight.dtype))
-    return relax.Call(call.op, [call.args[0], scaled], call.attrs, call.ty_args)
+    product = weight * factor
+    scaled = product.astype(weight.dtype)
+    if weight.dtype.kind in "iu" and not np.array_equal(scaled, product):
+        return None
+    return relax.Call(call.op, [call.args[0], df.constant(scaled)], call.attrs, call.ty_args)

@@ -60,6 +60,15 @@ def convert_prelu(
     return relax.op.where(negative, bb.emit(relax.op.multiply(data, slope)), data)
 
 
+@register_onnx_converter("ThresholdedRelu")
+def convert_thresholded_relu(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert ThresholdedRelu by selection: a product with a mask makes NaN of infinity."""
+    above = bb.emit(relax.op.greater(inputs[0], scalar(attrs.get("alpha", 1.0), inputs[0])))
+    return relax.op.where(above, inputs[0], scalar(0, inputs[0]))
+
+
 @register_onnx_converter("Dropout")
 def convert_dropout(
     bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
