@@ -30,12 +30,20 @@ class Memory:
             self.arrays.append(raw.view(buffer.dtype).reshape(buffer.shape))
         for number, array in constants.items():
             np.copyto(self.arrays[number], array)
-        self.tensors = [tvm.runtime.from_dlpack(array) for array in self.arrays]
+        self.tensors = [_tensor(array) for array in self.arrays]
         self.state = tvm_ffi.convert(self.tensors)
 
     def constant(self, number: int) -> np.ndarray:
         """The contents of a constant buffer."""
         return self.arrays[number]
+
+
+def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:
+    """A tensor on the array's memory; NumPy can't hand over bfloat16, which isn't a type of its."""
+    if array.dtype.name != "bfloat16":
+        return tvm.runtime.from_dlpack(array)
+    words = tvm.runtime.from_dlpack(array.view("uint16"))
+    return words._create_view(array.shape, "bfloat16")
 
 
 def _slab(nbytes: int) -> np.ndarray:

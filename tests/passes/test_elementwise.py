@@ -85,3 +85,14 @@ def test_clipping_64_bit_integers():
     mod = module({"x": (3,)}, lambda emit, x: relax.op.clip(x, -(2**40), 2**40), "int64")
     x = np.array([-(2**50), 2**35, 2**50])
     np.testing.assert_array_equal(tvm_ext.build(mod)(x), np.clip(x, -(2**40), 2**40))
+
+
+def test_chain_in_bfloat16_is_left_to_tvm():
+    def body(emit, x):
+        y = emit(relax.op.exp(emit(relax.op.astype(x, "bfloat16"))))
+        return relax.op.astype(y, "float32")
+
+    exe = tvm_ext.build(module({"x": (2, 8)}, body))
+    x = np.linspace(-1, 1, 16, dtype="float32").reshape(2, 8)
+    assert [layer.algorithm for layer in exe.plan] == ["generic"] * 3
+    np.testing.assert_allclose(exe(x), np.exp(x), rtol=2**-7)

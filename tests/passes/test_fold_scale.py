@@ -92,3 +92,14 @@ def test_weights_that_cannot_hold_the_scale_stay():
     new = PIPELINE(module({"x": (3, 4)}, body, "int8"))
     x = np.arange(12, dtype="int8").reshape(3, 4)
     np.testing.assert_array_equal(run(new, x), x.sum(1, keepdims=True) * np.full((1, 2), 700))
+
+
+def test_half_weights_that_overflow_stay():
+    def body(emit, x):
+        w = np.full((4, 2), 2, "float16")
+        y = emit(relax.op.matmul(x, const(w), out_dtype="float32"))
+        return relax.op.multiply(y, const(np.array(1e5, "float32")))
+
+    new = PIPELINE(module({"x": (3, 4)}, body, "float16"))
+    x = np.ones((3, 4), "float16")
+    np.testing.assert_allclose(run(new, x), np.full((3, 2), 8e5), rtol=1e-6)

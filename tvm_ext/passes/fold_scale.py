@@ -98,14 +98,16 @@ def _per_channel(factor: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
 
 
 def _scale(call: relax.Call, vector: np.ndarray) -> relax.Call | None:
-    """The call with scaled weights; None if their type is of integers that can't hold them."""
+    """The call with scaled weights; None if their type can't hold them."""
     weight = call.args[1].value.numpy()
     if df.op_name(call) in _CONVS and vector.ndim:
         factor = vector.reshape(-1, *(1,) * (weight.ndim - 1))
     else:
         factor = vector
     product = weight * factor
-    scaled = product.astype(weight.dtype)
-    if weight.dtype.kind in "iu" and not np.array_equal(scaled, product):
+    with np.errstate(over="ignore"):
+        scaled = product.astype(weight.dtype)
+    exact = weight.dtype.kind in "iu"
+    if not (np.array_equal(scaled, product) if exact else np.isfinite(scaled).all()):
         return None
     return relax.Call(call.op, [call.args[0], df.constant(scaled)], call.attrs, call.ty_args)
