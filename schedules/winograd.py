@@ -27,8 +27,9 @@ _TRANSFORM_CYCLES = {2: (40.0, 24.0), 4: (140.0, 105.0)}
 _TILE_CYCLES = 20.0
 # Share of the shared cache's transfers that prefetching doesn't hide.
 _EXPOSED = 0.7
-# What a layer's weights may count on of a cache that others use too.
-_L3_SHARE = 0.25
+# What weights and a task's buffer may count on of a cache that others use too.
+_WEIGHTS_SHARE = 0.25
+_BUFFER_SHARE = 0.125
 # The layer gets so much slower at most for the sake of a smaller working set: what the model
 # does not see are the TLB and who else uses the shared cache.
 _SLACK = 1.03
@@ -108,23 +109,25 @@ class _Winograd(Algorithm[ConvWorkload]):
         multiply = 2 * a * a * task_tiles * w.in_channels * blocks * v / share / target.fma_peak
         multiply += a * a * -(-task_tiles // tile.rows) * panels * _TILE_CYCLES * cycle
         transforms = task_tiles * cycle * (pieces * into * in_blocks + back * blocks)
-        # What doesn't stay in the L2 cache between the transforms comes from the shared one.
-        shared_cache = target.shared_bandwidth
+        # What doesn't stay in the L2 cache between the transforms comes from the shared one, where
+        # a large buffer isn't kept either.
         frequencies = 4 * a * a * task_tiles * w.in_channels
         missing = min(1.0, max(0.0, 2 * frequencies / target.l2 - 1))
-        spilled = missing * frequencies * (panels + pieces) / shared_cache
-        # Every task after the first finds the weights in the shared cache, if its share is enough.
+        spilled = missing * frequencies * (panels + pieces)
+        spilled /= _level(frequencies, _BUFFER_SHARE, target)
+        compute = (
+            (multiply + transforms + _EXPOSED * spilled) * tasks * -(-jobs // target.cores) / jobs
+        )
+        # Every task after the first reads the weights again; the cores share what brings them.
         weights = 4 * a * a * w.in_channels * blocks * v
-        level = shared_cache if weights < _L3_SHARE * target.l3 else target.memory_bandwidth
-        again = max(0.0, weights - 0.5 * target.l2) / level
-        work = (multiply + transforms + _EXPOSED * spilled) * tasks
-        work += (_overlapped(multiply, again) - multiply) * (jobs / pieces - 1)
-        compute = work * -(-jobs // target.cores) / jobs
+        again = max(0.0, weights - 0.5 * target.l2) / _level(weights, _WEIGHTS_SHARE, target)
+        compute += _EXPOSED * again * (jobs / pieces - 1)
 
         # A network's weights come from memory, what its layers pass on mostly from the cache.
         traffic = weights + 2 * (prod(w.in_shape) + prod(w.out_shape))
-        stream = traffic / target.memory_bandwidth
-        return _overlapped(compute, stream)
+        # Two cores draw about half as much again as one.
+        stream = traffic / (target.memory_bandwidth * (1.5 if target.cores > 1 else 1.0))
+        return max(compute, stream) + 0.3 * min(compute, stream)
 
     def tolerance(self, workload: ConvWorkload, params: Params) -> float:
         return TRANSFORMS[self.m].tolerance
@@ -159,9 +162,9 @@ class _Winograd(Algorithm[ConvWorkload]):
         return rows, columns
 
 
-def _overlapped(a: float, b: float) -> float:
-    """Time of two things that go on together but get in each other's way."""
-    return max(a, b) + 0.3 * min(a, b)
+def _level(nbytes: float, share: float, target: CpuTarget) -> float:
+    """Bytes a second at which something that is read again and again comes."""
+    return target.shared_bandwidth if nbytes <= share * target.l3 else target.memory_bandwidth
 
 
 @register
