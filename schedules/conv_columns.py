@@ -135,7 +135,7 @@ def tile_cycles(
 ) -> float:
     """Cycles for one reduction step of the whole output, tiles that overlap included."""
     tiles = -(-channels // tile.channels) * -(-rows // tile.high) * -(-columns // tile.width)
-    return tiles * cycles_a_step(Tile(tile.channels, tile.high * tile.vectors), target)
+    return tiles * cycles_a_step(Tile(tile.channels, tile.high * tile.vectors))
 
 
 def best_column_tile(

@@ -103,7 +103,7 @@ class Gspc(Algorithm[ConvWorkload]):
             cycles = images * steps * cc.tile_cycles(tile, outputs, rows, columns, target)
         else:
             t_o, width = params["t_o"], params["width"]
-            step = cycles_a_step(Tile(width, t_o // gcd(t_o, target.lanes)), target)
+            step = cycles_a_step(Tile(width, t_o // gcd(t_o, target.lanes)))
             tiles = outputs // t_o * rows * -(-columns // width)
             cycles = images * (steps * step * tiles + _UNPACK_CYCLES * outputs * rows * columns)
         compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)

@@ -27,19 +27,16 @@ class Tile:
 
 def registers_needed(tile: Tile, target: CpuTarget) -> int:
     """Accumulators, the weights, and a broadcast where the FMA can't take one from memory."""
-    # AVX-512 broadcasts in the FMA's memory operand, NEON multiplies by a lane.
-    broadcast = 0 if target.isa == "avx512" else 1
+    # AVX-512 broadcasts in the FMA's memory operand, but LLVM folds only a load with one user.
+    broadcast = 0 if target.isa == "avx512" and tile.columns == 1 else 1
     return tile.rows * tile.columns + tile.columns + broadcast
 
 
-def cycles_a_step(tile: Tile, target: CpuTarget) -> float:
+def cycles_a_step(tile: Tile) -> float:
     """Cycles for one reduction step of the whole tile, the tightest of three limits."""
-    fmas = tile.rows * tile.columns
-    # A broadcast folded into an FMA is loaded anew for each column.
-    broadcasts = tile.rows * (tile.columns if target.isa == "avx512" else 1)
     return max(
-        fmas / _FMA_PIPES,
-        (broadcasts + tile.columns) / _LOADS,
+        tile.rows * tile.columns / _FMA_PIPES,
+        (tile.rows + tile.columns) / _LOADS,
         float(_FMA_LATENCY),
     )
 
@@ -52,7 +49,7 @@ def efficiency(tile: Tile, rows: int, columns: int, target: CpuTarget) -> float:
     """
     panels = -(-columns // tile.columns)
     cycles = sum(
-        count * panels * cycles_a_step(Tile(height, tile.columns), target)
+        count * panels * cycles_a_step(Tile(height, tile.columns))
         for count, height in split_extent(rows, tile.rows)
     )
     full = registers_needed(tile, target) >= target.registers
@@ -71,13 +68,14 @@ def legal_tiles(rows: int, columns: int, target: CpuTarget) -> list[Tile]:
 
 
 def best_tile(rows: int, columns: int, target: CpuTarget) -> Tile:
-    """The tile of highest modelled efficiency; ties go to the squarer one, which loads less, then
-    to the larger."""
+    """The tile of highest modelled efficiency; ties go to the one that asks less of the L2 cache
+    (a step reads a line of weights a vector, and of the data only a value a row), then to the
+    larger."""
     return max(
         legal_tiles(rows, columns, target),
         key=lambda t: (
             round(efficiency(t, rows, columns, target), 3),
-            -(t.rows + t.columns) / (t.rows * t.columns),
+            -(t.rows + t.columns * target.lanes) / (t.rows * t.columns),
             t.rows * t.columns,
         ),
     )

@@ -26,9 +26,15 @@ def test_a_large_output_runs_near_the_peak(target: object) -> None:
 
 
 def test_cycles_are_bound_by_latency_fmas_or_loads() -> None:
-    assert cycles_a_step(Tile(1, 1), NEON) == 4  # one accumulator waits for itself
-    assert cycles_a_step(Tile(6, 2), NEON) == 6  # 12 multiply-adds on two pipes
-    assert cycles_a_step(Tile(14, 1), NEON) == 7.5  # 14 broadcasts and a vector
+    assert cycles_a_step(Tile(1, 1)) == 4  # one accumulator waits for itself
+    assert cycles_a_step(Tile(6, 2)) == 6  # 12 multiply-adds on two pipes
+    assert cycles_a_step(Tile(14, 1)) == 7.5  # 14 broadcasts and a vector
+
+
+def test_avx512_broadcasts_in_the_multiply_add_only_for_one_column() -> None:
+    assert needed(Tile(30, 1), AVX512) == 31
+    assert needed(Tile(14, 2), AVX512) == 28 + 2 + 1
+    assert (best_tile(56 * 56, 4, AVX512)) == Tile(14, 2)
 
 
 def test_efficiency_counts_edge_tiles() -> None:
