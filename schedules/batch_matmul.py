@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit, gemm
+from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.schedules.workload import MatmulWorkload, Shape
 from tvm_ext.target import CpuTarget
@@ -44,21 +45,21 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         w = workload
-        tiles = gemm.panel_tiles(w.m, w.n, target)
+        tiles = gemm_cuts.panel_tiles(w.m, w.n, target)
         return {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunks": tuple(range(1, w.m + 1)),
             "pieces": tuple(range(1, -(-w.n // target.lanes) + 1)),
-            "k_parts": gemm.legal_parts(w.k),
+            "k_parts": gemm_cuts.legal_parts(w.k),
             "copy": (False, True) if _readable(w, target) else (True,),
         }
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
-        tile = gemm.best_panel_tile(w.m, w.n, target)
-        parts = gemm.best_parts(w.k, tile, target)
-        chunks, pieces = gemm.share_out(w.m, w.n, w.k, parts, tile, target, prod(w.batch))
+        tile = gemm_cuts.best_panel_tile(w.m, w.n, target)
+        parts = gemm_cuts.best_parts(w.k, tile, target)
+        chunks, pieces = gemm_cuts.share_out(w.m, w.n, w.k, parts, tile, target, prod(w.batch))
         copy = w.m > 2 * tile.rows or not _readable(w, target)
         return {
             "tile": tile.rows, "blocks": tile.columns, "chunks": chunks, "pieces": pieces,
@@ -67,8 +68,8 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
         w = workload
-        share = gemm.panel_efficiency(Tile(params["tile"], params["blocks"]), w.m, w.n, target)
-        cores = gemm.busy_cores(prod(w.batch) * params["chunks"] * params["pieces"], target)
+        share = gemm_cuts.panel_efficiency(Tile(params["tile"], params["blocks"]), w.m, w.n, target)
+        cores = costs.busy_cores(prod(w.batch) * params["chunks"] * params["pieces"], target)
         compute = 2 * w.macs / share
         if params["copy"]:
             # In operations that the FMA units could have done meanwhile.
@@ -112,18 +113,18 @@ def _emit(w: MatmulWorkload, b: gemm.Blocking, copy: bool) -> None:
     count = prod(w.batch)
     matrix = (w.n, w.k) if w.transpose_b else (w.k, w.n)
     left, right = emit.argument("left", left_shape), emit.argument("right", right_shape)
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", out_shape)
     left = emit.view(left, (count, w.m, w.k))
     right = emit.view(right, (count, *matrix))
     out = emit.view(out, (count * w.m, w.n))
-    finish = emit.rowwise_epilogue(w.epilogue, operands, out_shape)
+    finish = rowwise_epilogue(w.epilogue, operands, out_shape)
 
     def element(batch: Any, step: Any, column: Any) -> tirx.Expr:
         return right[(batch, column, step) if w.transpose_b else (batch, step, column)]
 
     def copied(batch: Any, panel: Any, base: Any, local: Any) -> gemm.Right:
-        column0 = gemm.start(panel, b.span, w.n)
+        column0 = cuts.panel_start(panel, b.span, w.n)
         if w.n < b.span:
             with emit.loop(b.steps) as step, emit.loop(w.n) as i:
                 T.buffer_store(local, element(batch, base + step, i), [step, 0, i])
@@ -138,7 +139,7 @@ def _emit(w: MatmulWorkload, b: gemm.Blocking, copy: bool) -> None:
         return lambda step, c, i: local[step, c, i]
 
     def in_place(batch: Any, panel: Any, base: Any) -> gemm.Right:
-        column0 = gemm.start(panel, b.span, w.n)
+        column0 = cuts.panel_start(panel, b.span, w.n)
         return lambda step, c, i: element(batch, base + step, column0 + c * b.lanes + i)
 
     with emit.parallel_tasks(count, *b.tasks) as (batch, chunk, piece):

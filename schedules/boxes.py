@@ -11,9 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tvm import tirx
-
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 
 Index = Any
 
@@ -28,14 +26,14 @@ def cut(extents: Sequence[int], grain: Sequence[int], tasks: int) -> list[tuple[
     tasks : int
         About how many tasks to make.
     """
-    cuts = []
+    parts = []
     for extent, unit in zip(extents, grain, strict=True):
         size = -(-extent // tasks)
         size = min(extent, -(-size // unit) * unit)
         count = -(-extent // size)
-        cuts.append((count, size))
+        parts.append((count, size))
         tasks = -(-tasks // count)
-    return cuts
+    return parts
 
 
 @contextlib.contextmanager
@@ -43,13 +41,13 @@ def parallel_boxes(
     extents: Sequence[int], grain: Sequence[int], tasks: int
 ) -> Iterator[tuple[list[Index], list[int]]]:
     """A parallel loop over the tasks of `cut`; yields the start and the size of a task's box."""
-    cuts = cut(extents, grain, tasks)
-    with emit.parallel_tasks(*(count for count, _ in cuts)) as task:
+    parts = cut(extents, grain, tasks)
+    with emit.parallel_tasks(*(count for count, _ in parts)) as task:
         starts = [
-            tirx.min(t * size, n - size) if count * size > n else t * size
-            for t, (count, size), n in zip(task, cuts, extents, strict=True)
+            cuts.panel_start(t, size, n)
+            for t, (_, size), n in zip(task, parts, extents, strict=True)
         ]
-        yield starts, [size for _, size in cuts]
+        yield starts, [size for _, size in parts]
 
 
 def sweep(columns: int, width: int, unroll: int, body: Callable[[Index, Index, int], None]) -> None:

@@ -12,16 +12,13 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.workload import ConcatWorkload
 from tvm_ext.target import CpuTarget
 
 _PIECES = (1, 2, 4, 8, 16, 32)
-# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
-_PARALLEL_BYTES = 256 << 10
-_FORK_SECONDS = 5e-6
 
 
 @register
@@ -59,16 +56,14 @@ class Concat(Algorithm[ConcatWorkload]):
 
     def default(self, workload: ConcatWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
-        parallel = w.bytes > _PARALLEL_BYTES and target.cores > 1
+        parallel = costs.copies_in_parallel(w.bytes, target)
         runs = prod(w.shapes[0][: w.axis])
         wanted = -(-4 * target.cores // runs) if parallel else 1
         return {"pieces": next((p for p in _PIECES if p >= wanted), _PIECES[-1]),
                 "parallel": parallel}  # fmt: skip
 
     def cost(self, workload: ConcatWorkload, params: Params, target: CpuTarget) -> float:
-        threads = params["parallel"] and target.cores > 1
-        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
-        return workload.bytes / bandwidth + _FORK_SECONDS * threads
+        return costs.copy_cost(workload.bytes, params["parallel"], target)
 
     def kernel(
         self, workload: ConcatWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]

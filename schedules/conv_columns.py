@@ -8,16 +8,15 @@ are few or odd. Shared by the direct, the grouped and the transposed convolution
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from tvm import tirx
-from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules.conv_geometry import lifting, pointwise
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
 from tvm_ext.schedules.workload import Shape
 from tvm_ext.target import CpuTarget
@@ -85,9 +84,7 @@ class ColumnGeometry:
         before, after = none + w.pad_before, none + w.pad_after
         stride, dilation, kernel = lift + w.strides, lift + w.dilation, lift + w.kernel
         spatial, out = lift + w.spatial, lift + w.out_spatial
-        padded = any(before) or any(after)
-        pointwise = prod(kernel) == 1 and not padded and set(stride) == {1}
-        if pointwise and out[-1] < 4 * lanes:
+        if pointwise(w) and set(stride) == {1} and out[-1] < 4 * lanes:
             spatial = out = (1, prod(out))
             stride = dilation = kernel = (1, 1)
             before = (0, 0)
@@ -98,7 +95,7 @@ class ColumnGeometry:
         return ColumnGeometry(
             spatial, out, kernel, stride, dilation, before, staged,
             phases=1 if kernel[-1] == 1 else stride[-1],
-            must_stage=padded or stride[-1] > 1,
+            must_stage=any(before) or any(after) or stride[-1] > 1,
         )  # fmt: skip
 
     def taps(self) -> tuple[Taps, ...]:
@@ -108,12 +105,6 @@ class ColumnGeometry:
         """Extents that `count` rows of the first dimension read."""
         first = (count - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
         return (first, *self.staged[1:])
-
-
-def lifting(spatial: Shape) -> tuple[Shape, Shape]:
-    """Ones and zeros to put before a one-dimensional shape."""
-    missing = max(0, 2 - len(spatial))
-    return (1,) * missing, (0,) * missing
 
 
 def vector_lanes(columns: int, target: CpuTarget) -> int:
@@ -227,74 +218,7 @@ def emit_cover(extents: Sequence[int], sizes: Sequence[int], body: Callable[...,
     with emit.nest(counts) as tiles:
         body(
             *(
-                emit.panel_start(t, size, extent)
+                cuts.panel_start(t, size, extent)
                 for t, size, extent in zip(tiles, sizes, extents, strict=True)
             )
         )
-
-
-def emit_stage_row(
-    width: int, before: int, length: int, phases: int, stride: int, valid: Sequence[Any],
-    load: Callable[[Any], tirx.Expr], store: Callable[[int, Any, tirx.Expr], None],
-) -> None:  # fmt: skip
-    """Copy one row of `width` elements into `phases` padded parts of `length` elements.
-
-    Element x of part p is what column x * stride + p - before of the input holds, or zero.
-    `valid` are the conditions under which the row itself is inside the input.
-    """
-    zero = tirx.const(0.0, "float32")
-
-    def fill(p: int, start: int, stop: int) -> None:
-        with emit.loop(max(0, stop - start)) as x:
-            store(p, start + x, zero)
-
-    def copy() -> None:
-        for p in range(phases):
-            first = min(length, max(0, -(-(before - p) // stride)))
-            stop = max(first, min(length, (width - 1 + before - p) // stride + 1))
-            if first:
-                fill(p, 0, first)
-            if stop > first:
-                with emit.loop(stop - first) as x:
-                    store(p, first + x, load((first + x) * stride + p - before))
-            if stop < length:
-                fill(p, stop, length)
-
-    if not valid:
-        copy()
-        return
-    with T.If(tirx.all(*valid)):
-        with T.Then():
-            copy()
-        with T.Else():
-            for p in range(phases):
-                fill(p, 0, length)
-
-
-def lifted_epilogue(
-    epilogue: Epilogue, operands: Sequence[Any], out: Shape
-) -> tuple[Epilogue, list[Any]]:
-    """The epilogue and its operands, viewed under output dimensions (n, c, *out)."""
-    shapes = []
-    for operand in epilogue.operands:
-        n, c, *spatial = operand.shape
-        if len(out) > len(spatial):
-            spatial = [1] * (len(out) - len(spatial)) + spatial
-        elif out[0] == 1 and len(out) == 2 and prod(spatial) in (1, out[1]):
-            spatial = [1, prod(spatial)]
-        shapes.append((n, c, *spatial))
-    lifted = tuple(replace(o, shape=s) for o, s in zip(epilogue.operands, shapes, strict=True))
-    views = [emit.view(x, s, o.dtype) for x, s, o in zip(operands, shapes, lifted, strict=True)]
-    return replace(epilogue, operands=lifted), views
-
-
-def row_bounds(g: ColumnGeometry, where: Sequence[Any]) -> list[Any]:
-    """Conditions under which the row at `where` of the outer dimensions is inside the input."""
-    bounds = []
-    outer = zip(where, g.spatial, g.staged, g.before, strict=False)
-    for x, extent, staged, before in outer:
-        if before:
-            bounds.append(x >= 0)
-        if staged > extent + before:
-            bounds.append(x < extent)
-    return [b for b in bounds if not isinstance(b, bool)]

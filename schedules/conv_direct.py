@@ -15,9 +15,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.column_stage import stage_columns
+from tvm_ext.schedules.conv_geometry import lifting
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.target import CpuTarget
 
 _L2_SHARE = 0.5
@@ -80,11 +83,11 @@ class ConvDirect(Algorithm[ConvWorkload]):
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         w, size = workload, params["channels"]
-        per_group, kernel = w.out_channels // w.groups, cc.lifting(w.spatial)[0] + w.kernel
+        per_group, kernel = w.out_channels // w.groups, lifting(w.spatial)[0] + w.kernel
         if prod(kernel) == 1:
             kernel = kernel[: len(cc.ColumnGeometry.of(w, target.lanes).kernel)]
         data = weights[0].reshape(w.groups, per_group, w.in_channels // w.groups, *kernel)
-        panels = emit.cut_panels(data, 1, size, at=1)
+        panels = cuts.cut_panels(data, 1, size, at=1)
         return [np.ascontiguousarray(np.moveaxis(panels, 2, -1))]
 
     def kernel(
@@ -133,11 +136,11 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     panels = -(-outputs // tile.channels)
     data = emit.argument("data", w.in_shape)
     weight = emit.argument("weight", (w.groups, panels, inputs, *g.kernel, tile.channels))
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
     out = emit.view(out, (w.batch, w.out_channels, *g.out))
-    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+    epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, 0)
 
     chunk = params["chunk"]
     high = min(tile.high, chunk) if len(g.out) == 2 else tile.high
@@ -146,12 +149,12 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     pieces = -(-panels // piece_panels)
 
     def task(n: Any, group: Any, first: Any, piece: Any) -> None:
-        copy = stage_rows(w, g, data, n, group, first, chunk) if params["stage"] else None
+        copy = stage_columns(w, g, 1, data, n, group, first, chunk) if params["stage"] else None
 
         def tile_at(slot: Any, *at: Any) -> None:
             panel = piece * piece_panels + slot if pieces > 1 else slot
             panel = tirx.min(panel, panels - 1) if panels % piece_panels else panel
-            channel0 = group * outputs + emit.panel_start(panel, tile.channels, outputs)
+            channel0 = group * outputs + cuts.panel_start(panel, tile.channels, outputs)
             *rows, column = at
 
             def source(ci: Any, offsets: Any, h: int, x: Any, offset: Any) -> tirx.Expr:
@@ -159,14 +162,14 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 where = [r * s + o for r, s, o in zip(at_rows, g.stride, offsets, strict=False)]
                 if copy is not None:
                     parts = g.stride[-1]
-                    return copy[(*ci, *where, offset % parts, column + x + offset // parts)]
+                    return copy[(*ci, *where, 0, offset % parts, column + x + offset // parts)]
                 where[0] = where[0] + first * g.stride[0]
                 return data[(n, group * inputs + ci[0], *where, column + x + offset)]
 
             def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
                 at_rows = [*rows[:-1], rows[-1] + h]
                 index = [n, channel0 + r, first + at_rows[0], *at_rows[1:], column + x]
-                value = emit.apply_epilogue(epilogue, operands, 0, index, [value])
+                value = apply_epilogue(epilogue, operands, 0, index, [value])
                 T.buffer_store(out, value, index)
 
             cc.emit_tile(
@@ -182,23 +185,4 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
 
     chunks = -(-g.out[0] // chunk)
     with emit.parallel_tasks(w.batch, w.groups, chunks, pieces) as (n, group, c, piece):
-        task(n, group, emit.panel_start(c, chunk, g.out[0]), piece)
-
-
-def stage_rows(
-    w: ConvWorkload, g: cc.ColumnGeometry, data: Any, n: Any, group: Any, first: Any, count: int
-) -> Any:
-    """A padded copy of the input that output rows [first, first + count) of one group read."""
-    inputs = w.in_channels // w.groups
-    reach, stride = g.reach(count), g.stride[-1]
-    length = -(-reach[-1] // stride)
-    copy = emit.workspace((inputs, *reach[:-1], g.phases, length))
-    with emit.loop(inputs) as ci, emit.nest(reach[:-1]) as at:
-        start = (first * g.stride[0], *(0,) * (len(at) - 1))
-        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
-        cc.emit_stage_row(
-            g.spatial[-1], g.before[-1], length, g.phases, stride, cc.row_bounds(g, where),
-            lambda x: data[(n, group * inputs + ci, *where, x)],
-            lambda p, x, value: T.buffer_store(copy, value, [ci, *at, p, x]),
-        )  # fmt: skip
-    return copy
+        task(n, group, cuts.panel_start(c, chunk, g.out[0]), piece)

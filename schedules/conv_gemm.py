@@ -16,11 +16,13 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit, gemm
+from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.tiles import Tile, efficiency
+from tvm_ext.schedules.window import unflatten
 from tvm_ext.target import CpuTarget
 
 _L2_SHARE = 0.5
@@ -53,7 +55,7 @@ class ConvGemm(Algorithm[ConvWorkload]):
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         positions, columns = prod(workload.out_spatial), _columns(workload, target)
-        tiles = gemm.panel_tiles(positions, columns, target)
+        tiles = gemm_cuts.panel_tiles(positions, columns, target)
         return {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
@@ -63,7 +65,7 @@ class ConvGemm(Algorithm[ConvWorkload]):
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, positions, columns = workload, prod(workload.out_spatial), _columns(workload, target)
-        tile = gemm.best_panel_tile(positions, columns, target)
+        tile = gemm_cuts.best_panel_tile(positions, columns, target)
         fit = max(1, int(_L2_SHARE * target.l2 / (4 * _depth(w))) // tile.rows) * tile.rows
         chunks = -(-positions // fit)
         while chunks * w.batch % target.cores and positions >= 2 * tile.rows * (chunks + 1):
@@ -88,7 +90,7 @@ class ConvGemm(Algorithm[ConvWorkload]):
         # Copying takes the time of so many operations at the peak.
         work = 2 * w.macs / (share * useful) + copied * 4 * target.lanes
         traffic = w.bytes + 0.25 * w.weight_bytes * (chunks * w.batch - 1)
-        return work / (target.fma_peak * gemm.busy_cores(tasks, target)) + (
+        return work / (target.fma_peak * costs.busy_cores(tasks, target)) + (
             0.5 * traffic / target.memory_bandwidth
         )
 
@@ -134,18 +136,18 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
     )  # fmt: skip
     data = emit.argument("data", stored_shape(w.in_shape, block_in))
     weight = emit.argument("weight", (b.panels, b.k, b.blocks, v))
-    operands = emit.declare_operands(w.epilogue, block_out)
+    operands = declare_operands(w.epilogue, block_out)
     out = emit.argument("out", stored_shape(w.out_shape, block_out))
 
     with emit.parallel_tasks(w.batch, -(-positions // chunk), b.tasks[1]) as (n, c, piece):
-        first = gemm.start(c, chunk, positions)
+        first = cuts.panel_start(c, chunk, positions)
         rows = _gather(w, data, block_in, n, first, chunk)
 
         def store(row: Any, column0: Any, c: Any, lane: Any, value: tirx.Expr) -> None:
             # A panel starts at a whole block: columns are padded to a multiple of lanes.
-            place = _unravel(first + row, w.out_spatial)
+            place = unflatten(first + row, w.out_spatial)
             index = [n, column0 // v + c, *place, lane]
-            value = emit.apply_epilogue(w.epilogue, operands, block_out, index, [value])
+            value = apply_epilogue(w.epilogue, operands, block_out, index, [value])
             T.buffer_store(out, value, index)
 
         gemm.emit_task(
@@ -156,34 +158,22 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int,
         )  # fmt: skip
 
 
-def _unravel(position: Any, extents: Sequence[int]) -> list[Any]:
-    """Index in each dimension of a flat position."""
-    index: list[Any] = []
-    for extent in reversed(extents[1:]):
-        index.insert(0, position % extent)
-        position = position // extent
-    return [position, *index]
-
-
 def _gather(w: ConvWorkload, data: Any, block: int, n: Any, first: Any, count: int) -> Any:
     """The im2col rows (*kernel, channel) of positions [first, first + count)."""
-    taps = prod(w.kernel)
-    rows = emit.workspace((count, _row_stride(taps * w.in_channels)))
+    # The rows of a tile spread over all sets of the L1 cache.
+    rows = emit.spread_rows(count, _depth(w))
     # Whole blocks of channels are copied as vectors; what is left over one by one.
     whole = w.in_channels // block if block else 0
     zero = tirx.const(0.0, "float32")
     with emit.loop(count) as r, emit.nest(w.kernel) as tap:
-        place = _unravel(first + r, w.out_spatial)
+        place = unflatten(first + r, w.out_spatial)
         where = [
             p * s + t * d - before
             for p, s, t, d, before in zip(
                 place, w.strides, tap, w.dilation, w.pad_before, strict=True
             )
         ]
-        base: Any = 0
-        for t, extent in zip(tap, w.kernel, strict=True):
-            base = base * extent + t
-        base = base * w.in_channels
+        base = emit.flat_index(tap, w.kernel) * w.in_channels
 
         def copy(fill: bool) -> None:
             if whole:
@@ -212,10 +202,3 @@ def _gather(w: ConvWorkload, data: Any, block: int, n: Any, first: Any, count: i
                 with T.Else():
                     copy(True)
     return rows
-
-
-def _row_stride(depth: int) -> int:
-    """Elements between im2col rows: an odd number of cache lines, so that the rows of a tile
-    spread over all sets of the L1 cache."""
-    lines = -(-depth // 16)
-    return 16 * (lines + 1 - lines % 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.cuts import divisors
 from tvm_ext.schedules.workload import Shape
 
 
@@ -39,13 +40,11 @@ class ConvGeometry:
 
     @staticmethod
     def of(w: ConvWorkload) -> ConvGeometry:
-        lift = (1,) * max(0, 2 - len(w.spatial))
-        none = (0,) * len(lift)
+        lift, none = lifting(w.spatial)
         spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
         stride, dilation = lift + w.strides, lift + w.dilation
         before, after = none + w.pad_before, none + w.pad_after
-        padded = any(before) or any(after)
-        if prod(kernel) == 1 and not padded:
+        if pointwise(w):
             positions = prod(out)
             strided = any(s > 1 for s in stride)
             return ConvGeometry(
@@ -62,12 +61,33 @@ class ConvGeometry:
         return ConvGeometry(
             spatial=spatial, out=out, kernel=kernel, stride=stride, dilation=dilation,
             before=before, subsample=(1,) * len(spatial), staged=staged, flat=False,
-            must_stage=padded,
+            must_stage=any(before) or any(after),
         )  # fmt: skip
+
+
+def lifting(spatial: Shape) -> tuple[Shape, Shape]:
+    """Ones and zeros to put before a one-dimensional shape."""
+    missing = max(0, 2 - len(spatial))
+    return (1,) * missing, (0,) * missing
+
+
+def pointwise(w: ConvWorkload) -> bool:
+    """Whether the positions can be seen as one row: none reads another, nor do the operands.
+
+    An operand that is broadcast over some spatial dimensions only tells the positions' rows from
+    their columns.
+    """
+    padded = any(w.pad_before) or any(w.pad_after)
+    whole = (1, prod(w.out_spatial))
+    return (
+        prod(w.kernel) == 1
+        and not padded
+        and all(prod(operand.shape[2:]) in whole for operand in w.epilogue.operands)
+    )
 
 
 def channel_step(group_channels: int, block: int, limit: int = 16) -> int:
     """Input channels that the inner reduction loop unrolls: they must not cross a lane block."""
     if block:
         return gcd(group_channels, block)
-    return max(d for d in range(1, limit + 1) if group_channels % d == 0)
+    return divisors(group_channels, limit)[-1]

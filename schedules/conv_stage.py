@@ -6,7 +6,7 @@ the task's multiply-adds read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.workload import Shape
+from tvm_ext.schedules.row_copy import copy_row, row_bounds
 
 
 def lifted_input(w: ConvWorkload, g: ConvGeometry, data: Any, block: int) -> Any:
@@ -25,14 +25,6 @@ def lifted_input(w: ConvWorkload, g: ConvGeometry, data: Any, block: int) -> Any
     if block:
         return emit.view(data, (w.batch, -(-w.in_channels // block), *g.spatial, block))
     return emit.view(data, (w.batch, w.in_channels, *g.spatial))
-
-
-def lifted_operand(w: ConvWorkload, g: ConvGeometry, shape: Shape) -> Shape:
-    """An epilogue operand's logical shape under the geometry's output dimensions."""
-    n, c, *spatial = shape
-    if g.flat:
-        return (n, c, 1, prod(spatial))
-    return (n, c, *(1,) * (len(g.out) - len(spatial)), *spatial)
 
 
 @dataclass(frozen=True)
@@ -118,51 +110,11 @@ def stage(
     with emit.nest((channels, *local[:-1])) as (c, *at):
         start = (first * g.stride[0], *(0,) * (len(at) - 1))
         where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
-        inside = [
-            bound
-            for x, extent, b, total in zip(where, g.spatial, g.before, g.staged, strict=False)
-            for bound in ((x >= 0,) if b else ()) + ((x < extent,) if total > extent + b else ())
-            if not isinstance(bound, bool)
-        ]
         copy_row(
-            lanes, local[-1], g.spatial[-1], g.before[-1], inside,
+            g.spatial[-1], g.before[-1], local[-1],
+            row_bounds(where, g.spatial, g.before, g.staged),
             lambda x, lane: value(c, [*where, x], lane),
-            lambda j, lane, x: put(c, [*at, j], lane, x),
+            lambda _, j, lane, x: put(c, [*at, j], lane, x),
+            lanes=lanes,
         )  # fmt: skip
     return Source(copy, True)
-
-
-def copy_row(
-    lanes: int, length: int, width: int, before: int, valid: Sequence[Any],
-    load: Callable[[Any, Any], tirx.Expr], store: Callable[[Any, Any, tirx.Expr], None],
-) -> None:  # fmt: skip
-    """Copy a row of `width` vectors into `length`, the first of them `before` zeros.
-
-    `valid` are the conditions under which the row itself is inside the input. The bounds are
-    those of loops, so that no element of the copy is tested.
-    """
-    zero = tirx.const(0.0, "float32")
-    start = min(before, length)
-    stop = min(before + width, length)
-
-    def span(begin: int, end: int, value: Callable[[Any, Any], tirx.Expr]) -> None:
-        if begin < end:
-            with T.serial(0, end - begin) as i, emit.loop(lanes, "vectorized") as lane:
-                store(begin + i, lane, value(begin + i, lane))
-
-    def blank(begin: int, end: int) -> None:
-        span(begin, end, lambda j, lane: zero)
-
-    def copy() -> None:
-        blank(0, start)
-        span(start, stop, lambda j, lane: load(j - before, lane))
-        blank(stop, length)
-
-    if not valid:
-        copy()
-        return
-    with T.If(tirx.all(*valid)):
-        with T.Then():
-            copy()
-        with T.Else():
-            blank(0, length)

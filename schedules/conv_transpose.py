@@ -1,17 +1,13 @@
 """Transposed convolution as a gather: every output is computed once, from the inputs it needs.
 
-In one dimension, output o = phase + stride * j reads input i = (o + pad - tap * dilation) / stride
-for the taps that make this whole. They depend on the phase only, and i - j is a constant for each:
-so the outputs of one phase are an ordinary convolution of stride 1 with a part of the taps, and
-no multiplication with an inserted zero is ever done.
+The outputs of one phase of the strides are an ordinary convolution of stride 1 with a part of the
+taps (see `transposed_geometry`), so no multiplication with an inserted zero is ever done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
-from math import gcd, prod
+from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,10 +15,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload
-from tvm_ext.schedules.workload import Shape
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
+from tvm_ext.schedules.row_copy import copy_row, row_bounds
+from tvm_ext.schedules.transposed_geometry import Phase, TransposedGeometry
 from tvm_ext.target import CpuTarget
 
 _L2_SHARE = 0.5
@@ -48,7 +46,7 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
     def space(
         self, workload: ConvTransposeWorkload, target: CpuTarget
     ) -> dict[str, tuple[Any, ...]]:
-        g = Geometry.of(workload)
+        g = TransposedGeometry.of(workload)
         per_group = workload.out_channels // workload.groups
         vectors = g.most[-1] // cc.vector_lanes(g.most[-1], target)
         return {
@@ -59,7 +57,7 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         }
 
     def default(self, workload: ConvTransposeWorkload, target: CpuTarget) -> dict[str, Any]:
-        w, g = workload, Geometry.of(workload)
+        w, g = workload, TransposedGeometry.of(workload)
         per_group, rows = w.out_channels // w.groups, g.most[0]
         choices = range(1, min(per_group, _MOST_CHANNELS) + 1)
         tile = cc.best_column_tile(choices, per_group, g.most[-2], g.most[-1], target)
@@ -74,7 +72,7 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         }  # fmt: skip
 
     def cost(self, workload: ConvTransposeWorkload, params: Params, target: CpuTarget) -> float:
-        w, g = workload, Geometry.of(workload)
+        w, g = workload, TransposedGeometry.of(workload)
         inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
         cycles = 0.0
         for phase in g.phases():
@@ -93,9 +91,9 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         w, size = workload, params["channels"]
-        per_group, kernel = w.out_channels // w.groups, Geometry.of(w).kernel
+        per_group, kernel = w.out_channels // w.groups, TransposedGeometry.of(w).kernel
         data = weights[0].reshape(w.groups, w.in_channels // w.groups, per_group, *kernel)
-        panels = emit.cut_panels(data, 2, size, at=1)
+        panels = cuts.cut_panels(data, 2, size, at=1)
         return [np.ascontiguousarray(np.moveaxis(panels, 3, -1))]
 
     def kernel(
@@ -108,81 +106,6 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         return emit.build(lambda: _emit(workload, params, target))
 
 
-@dataclass(frozen=True)
-class Phase:
-    """The outputs `first + stride * j`, for j in `extents`, with the taps that reach them."""
-
-    first: Shape
-    extents: Shape
-    taps: tuple[cc.Taps, ...]
-
-    @property
-    def empty(self) -> bool:
-        """Whether no tap reaches these outputs: they are the epilogue of zero."""
-        return any(t.count == 0 for t in self.taps)
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """A transposed convolution with at least two spatial dimensions.
-
-    Attributes
-    ----------
-    low, reach : tuple of int
-        How far the taps read before and after an output's own index j.
-    most : tuple of int
-        Outputs of the longest phase.
-    """
-
-    spatial: Shape
-    out: Shape
-    kernel: Shape
-    stride: Shape
-    dilation: Shape
-    before: Shape
-    low: Shape
-    reach: Shape
-    most: Shape
-
-    @staticmethod
-    def of(w: ConvTransposeWorkload) -> Geometry:
-        lift, none = cc.lifting(w.spatial)
-        spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
-        stride, dilation, before = lift + w.strides, lift + w.dilation, none + w.pad_before
-        most = tuple(-(-o // s) for o, s in zip(out, stride, strict=True))
-        g = Geometry(spatial, out, kernel, stride, dilation, before, none, none, most)
-        ranges = [g._offsets(dim) for dim in range(len(spatial))]
-        low, reach = tuple(-lowest for lowest, _ in ranges), tuple(highest for _, highest in ranges)
-        return Geometry(spatial, out, kernel, stride, dilation, before, low, reach, most)
-
-    def _taps(self, dim: int, phase: int) -> cc.Taps:
-        s, d, reach = self.stride[dim], self.dilation[dim], phase + self.before[dim]
-        step = s // gcd(s, d)
-        fitting = [t for t in range(self.kernel[dim]) if (reach - t * d) % s == 0]
-        if not fitting:
-            return cc.Taps(0)
-        offset = (reach - fitting[0] * d) // s
-        return cc.Taps(len(fitting), fitting[0], step, offset, -step * d // s)
-
-    def _offsets(self, dim: int) -> tuple[int, int]:
-        """Lowest and highest i - j of any phase."""
-        offsets = [0]
-        for phase in range(self.stride[dim]):
-            taps = self._taps(dim, phase)
-            offsets += [taps.offset + j * taps.stride for j in range(taps.count)]
-        return min(offsets), max(offsets)
-
-    def phases(self) -> Iterator[Phase]:
-        for first in product(
-            *(range(min(s, o)) for s, o in zip(self.stride, self.out, strict=True))
-        ):
-            extents = tuple(
-                -(-(o - f) // s) for o, f, s in zip(self.out, first, self.stride, strict=True)
-            )
-            taps = tuple(self._taps(dim, f) for dim, f in enumerate(first))
-            yield Phase(first, extents, taps)
-
-
 def _tile(phase: Phase, params: Params, rows: int, target: CpuTarget) -> cc.ColumnTile:
     """The tile of a phase, of which a task has `rows` in the first dimension."""
     available = min(rows, phase.extents[-2]) if len(phase.extents) == 2 else phase.extents[-2]
@@ -192,16 +115,16 @@ def _tile(phase: Phase, params: Params, rows: int, target: CpuTarget) -> cc.Colu
 
 
 def _emit(w: ConvTransposeWorkload, params: Params, target: CpuTarget) -> None:
-    g, size, chunk = Geometry.of(w), params["channels"], params["chunk"]
+    g, size, chunk = TransposedGeometry.of(w), params["channels"], params["chunk"]
     inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
     panels = -(-outputs // size)
     data = emit.argument("data", w.in_shape)
     weight = emit.argument("weight", (w.groups, panels, inputs, *g.kernel, size))
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
     out = emit.view(out, (w.batch, w.out_channels, *g.out))
-    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+    epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, 0)
     phases = list(g.phases())
     fewest = min(phase.extents[0] for phase in phases)
 
@@ -222,13 +145,13 @@ def _emit(w: ConvTransposeWorkload, params: Params, target: CpuTarget) -> None:
             def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
                 lines = [first + rows[0], *rows[1:]]
                 lines[-1] = lines[-1] + h
-                channel = group * outputs + emit.panel_start(panel, size, outputs) + r
+                channel = group * outputs + cuts.panel_start(panel, size, outputs) + r
                 place = [
                     f + s * j
                     for f, s, j in zip(phase.first, g.stride, [*lines, column + x], strict=True)
                 ]
                 index = [n, channel, *place]
-                value = emit.apply_epilogue(epilogue, operands, 0, index, [value])
+                value = apply_epilogue(epilogue, operands, 0, index, [value])
                 T.buffer_store(out, value, index)
 
             cc.emit_tile(
@@ -247,29 +170,34 @@ def _emit(w: ConvTransposeWorkload, params: Params, target: CpuTarget) -> None:
             compute(phase, n, group, c, begin, copy)
 
 
-def _first(g: Geometry, chunk: Any, count: int, extent: int) -> Any:
+def _first(g: TransposedGeometry, chunk: Any, count: int, extent: int) -> Any:
     """First row of a task in a phase of `extent` rows, which may be fewer than the tasks cover."""
     if extent == g.most[0]:
-        return emit.panel_start(chunk, count, extent)
+        return cuts.panel_start(chunk, count, extent)
     return tirx.min(chunk * count, extent - count) if count < extent else 0
 
 
 def _stage(
-    w: ConvTransposeWorkload, g: Geometry, data: Any, n: Any, group: Any, begin: Any, count: int
+    w: ConvTransposeWorkload,
+    g: TransposedGeometry,
+    data: Any,
+    n: Any,
+    group: Any,
+    begin: Any,
+    count: int,
 ) -> Any:
     """A copy of the input rows that `count` outputs of a phase read, with zeros around it."""
     inputs = w.in_channels // w.groups
-    *outer, length = map(sum, zip(g.most, g.low, g.reach, strict=True))
+    staged = [m + low + reach for m, low, reach in zip(g.most, g.low, g.reach, strict=True)]
+    *outer, length = staged
     outer[0] += min(count, g.most[0]) - g.most[0]
     copy = emit.workspace((inputs, *outer, length))
     with emit.loop(inputs) as ci, emit.nest(outer) as at:
         where = [at[0] + begin - g.low[0]]
         where += [x - low for x, low in zip(at[1:], g.low[1:], strict=False)]
-        bounds = [b for x, n_in in zip(where, g.spatial, strict=False) for b in (x >= 0, x < n_in)]
-        cc.emit_stage_row(
-            g.spatial[-1], g.low[-1], length, 1, 1,
-            [b for b in bounds if not isinstance(b, bool)],
-            lambda x: data[(n, group * inputs + ci, *where, x)],
-            lambda _, x, value: T.buffer_store(copy, value, [ci, *at, x]),
+        copy_row(
+            g.spatial[-1], g.low[-1], length, row_bounds(where, g.spatial, g.low, staged),
+            lambda x, _: data[(n, group * inputs + ci, *where, x)],
+            lambda p, x, _, value: T.buffer_store(copy, value, [ci, *at, x]),
         )  # fmt: skip
     return copy

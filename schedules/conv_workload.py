@@ -9,17 +9,22 @@ from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.workload import Shape, operand_bytes
 
 
+@dataclass(frozen=True)
 class _Convolution:
-    """What follows alike from the fields of a convolution and of a transposed one."""
+    """What a convolution and a transposed one have alike; both have an epilogue, too.
+
+    `spatial` and all that follows it but `out_channels` have an entry for each spatial dimension.
+    """
 
     batch: int
     in_channels: int
-    out_channels: int
     spatial: Shape
-    out_spatial: Shape
-    macs: int
-    weight_bytes: int
-    epilogue: Epilogue
+    out_channels: int
+    kernel: Shape
+    strides: Shape
+    pad_before: Shape
+    pad_after: Shape
+    dilation: Shape
 
     @property
     def in_shape(self) -> Shape:
@@ -47,19 +52,9 @@ class _Convolution:
 class ConvWorkload(_Convolution):
     """A 1-, 2- or 3-dimensional convolution (cross-correlation), N C spatial, with its epilogue.
 
-    `spatial`, `kernel`, `strides`, `pad_before`, `pad_after` and `dilation` have one entry for each
-    spatial dimension. Weights are (out_channels, in_channels / groups, *kernel).
+    Weights are (out_channels, in_channels / groups, *kernel).
     """
 
-    batch: int
-    in_channels: int
-    spatial: Shape
-    out_channels: int
-    kernel: Shape
-    strides: Shape
-    pad_before: Shape
-    pad_after: Shape
-    dilation: Shape
     groups: int = 1
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
@@ -95,15 +90,6 @@ class ConvTransposeWorkload(_Convolution):
     (in_channels, out_channels / groups, *kernel).
     """
 
-    batch: int
-    in_channels: int
-    spatial: Shape
-    out_channels: int
-    kernel: Shape
-    strides: Shape
-    pad_before: Shape
-    pad_after: Shape
-    dilation: Shape
     output_padding: Shape
     groups: int = 1
     dtype: str = "float32"

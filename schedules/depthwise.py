@@ -18,9 +18,10 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.window import Axis, unflatten
 from tvm_ext.target import CpuTarget
@@ -31,9 +32,8 @@ _OTHER_REGISTERS = 4
 _UNROLL_TAPS = 9
 # A longer line of taps is a loop, for the tiles that every line of taps fits in.
 _LINE = 7
-# A parallel loop costs about 5 us to start and join, in which a core does about this much.
+# What a core convolves in about the time that a parallel loop takes to start.
 _PARALLEL_BYTES = 96 << 10
-_FORK_SECONDS = 5e-6
 
 
 @register
@@ -91,8 +91,8 @@ class Depthwise(Algorithm[ConvWorkload]):
         cores = target.cores if params["parallel"] else 1
         padded = -(-w.in_channels // target.lanes) * target.lanes / w.in_channels
         compute = w.flops * padded / (0.6 * target.fma_peak * cores)
-        memory = w.bytes / (target.memory_bandwidth * (1.5 if cores > 1 else 1.0))
-        return max(compute, memory) + _FORK_SECONDS * (cores > 1)
+        memory = w.bytes / target.bandwidth(cores)
+        return max(compute, memory) + costs.fork(cores)
 
     def pack(
         self,
@@ -142,7 +142,7 @@ def _runs(axis: Axis, tile: int) -> list[tuple[int, int, int, bool]]:
     """The row cut in tiles, as (first column, tiles, columns of a tile, whether at a border)."""
     runs: list[tuple[int, int, int, bool]] = []
     start = 0
-    for count, size in emit.split_extent(axis.out, tile):
+    for count, size in cuts.split_extent(axis.out, tile):
         for _ in range(count):
             last = axis.source(start + size - 1, axis.kernel - 1)
             border = axis.source(start, 0) < 0 or last >= axis.size
@@ -160,7 +160,7 @@ def _emit(w: ConvWorkload, params: Params, v: int) -> None:
     blocks = -(-w.in_channels // v)
     data = emit.argument("data", stored_shape(w.in_shape, v))
     weight = emit.argument("weight", (blocks, *w.kernel, v))
-    operands = emit.declare_operands(w.epilogue, v)
+    operands = declare_operands(w.epilogue, v)
     out = emit.argument("out", stored_shape(w.out_shape, v))
     rows, count = prod(w.out_spatial[:-1]), params["rows"]
     unrolled = prod(w.kernel) <= _UNROLL_TAPS
@@ -198,7 +198,7 @@ def _emit(w: ConvWorkload, params: Params, v: int) -> None:
                         add(column, row, index, tap)
         with emit.loop(size, "unroll") as i, emit.loop(v, "vectorized") as lane:
             where = [n, block, *at, start + i, lane]
-            value = emit.apply_epilogue(w.epilogue, operands, v, where, [acc[i * v + lane]])
+            value = apply_epilogue(w.epilogue, operands, v, where, [acc[i * v + lane]])
             T.buffer_store(out, value, where)
 
     def row_of_tiles(n: Any, block: Any, at: list[Any], taps: list[Any]) -> None:
@@ -208,7 +208,7 @@ def _emit(w: ConvWorkload, params: Params, v: int) -> None:
 
     full = [(0, axis.kernel) for axis in outer]
     with emit.tasks(params["parallel"], w.batch, blocks, -(-rows // count)) as (n, block, task):
-        first = tirx.min(task * count, rows - count) if rows % count else task * count
+        first = cuts.panel_start(task, count, rows)
         with emit.loop(count) as i:
             at = unflatten(first + i, w.out_spatial[:-1])
             cut = [axis.taps(x) for axis, x in zip(outer, at, strict=True)]

@@ -16,8 +16,9 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import boxes, emit
+from tvm_ext.schedules import boxes, costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.emit_epilogue import declare_operands
 from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue
 from tvm_ext.schedules.layout import operand_shape, stored_shape
 from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
@@ -28,7 +29,6 @@ _UNROLL = (1, 2, 4, 8)
 # the L2 cache, at 33 GFLOP/s on a chain of operations).
 _PARALLEL_BYTES = 1 << 20
 _PARALLEL_FLOPS = 400_000
-_FORK_SECONDS = 5e-6
 # Each function of a chain multiplies TVM's compile time by about five (see `sharing`): four in a
 # row take some seconds.
 _MAX_DEPTH = 4
@@ -99,10 +99,7 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
         cores = min(params["tasks"], target.cores)
         # Half the FMA rate is one operation an instruction; chains reach about half of that.
         compute = w.flops / (0.25 * target.fma_peak)
-        fork = _FORK_SECONDS if cores > 1 else 0.0
-        # Memory is shared: two cores draw about half as much again as one.
-        memory = _bytes(w) / (target.memory_bandwidth * (1.5 if cores > 1 else 1.0))
-        return max(compute / cores, memory) + fork
+        return max(compute / cores, _bytes(w) / target.bandwidth(cores)) + costs.fork(cores)
 
     def kernel(
         self,
@@ -160,7 +157,7 @@ def fuse_dimensions(out: Shape, operands: list[Shape]) -> tuple[Shape, list[Shap
 
 def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int) -> None:
     """Declare the arguments, cut the fused dimensions in tasks, emit the loops of one."""
-    operands = emit.declare_operands(w.epilogue, block)
+    operands = declare_operands(w.epilogue, block)
     out = emit.argument("out", stored_shape(w.shape, block), w.dtype)
     shapes = []
     for operand in w.epilogue.operands:

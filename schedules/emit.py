@@ -1,4 +1,4 @@
-"""Building blocks of hand-written kernels: register tiles, loops, tensors with a blocked layout.
+"""Building blocks of hand-written kernels: arguments and memory, loops, register tiles, prefetches.
 
 Kernels are TensorIR built with TVM's `IRBuilder`. That is the place of both TE compute and
 schedule here, because tiles of two widths, staged inputs and overlapped panels can't be written as
@@ -11,13 +11,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
-
-from tvm_ext.schedules.epilogue import Epilogue
-from tvm_ext.schedules.layout import operand_shape
 
 # Below this size TVM allocates a buffer of scope global on the stack.
 STACK_BYTES = 1024
@@ -155,48 +151,6 @@ def flat_index(indices: Sequence[Index], extents: Sequence[int]) -> Index:
     return flat
 
 
-def split_extent(extent: int, width: int) -> list[tuple[int, int]]:
-    """Cut `extent` into the fewest tiles of at most `width`, all of nearly the same size.
-
-    Returns
-    -------
-    list of (count, size)
-        At most two entries, their sizes one apart; count * size adds up to `extent`.
-    """
-    tiles = -(-extent // width)
-    size, rest = divmod(extent, tiles)
-    parts = [(rest, size + 1), (tiles - rest, size)]
-    return [(count, n) for count, n in parts if count]
-
-
-def declare_operands(epilogue: Epilogue, block: int) -> list[Any]:
-    """Declare one argument for each operand of the epilogue, in the output's layout."""
-    return [
-        argument(f"x{i}", operand_shape(operand.shape, block), operand.dtype)
-        for i, operand in enumerate(epilogue.operands)
-    ]
-
-
-def apply_epilogue(
-    epilogue: Epilogue,
-    operands: Sequence[Any],
-    block: int,
-    index: Sequence[Index],
-    results: Sequence[tirx.Expr],
-) -> tirx.Expr:
-    """The epilogue's expression at `index`, which is in the stored (blocked or plain) output."""
-
-    def load(j: int) -> tirx.Expr:
-        shape = epilogue.operands[j].shape
-        if block == 0:
-            return operands[j][tuple(i if d != 1 else 0 for i, d in zip(index, shape, strict=True))]
-        *outer, lane = index
-        at = [i if d != 1 else 0 for i, d in zip(outer, shape, strict=True)]
-        return operands[j][tuple(at if shape[1] == 1 else [*at, lane])]
-
-    return epilogue.evaluate(results, load)
-
-
 def view(buffer: Any, shape: Sequence[int], dtype: str = "float32") -> Any:
     """An argument's memory under another shape.
 
@@ -211,49 +165,6 @@ def nest(extents: Sequence[int], kind: str = "serial") -> Iterator[tuple[Index, 
     """Nested loops, first extent outermost; yields their indices."""
     with contextlib.ExitStack() as stack:
         yield tuple(stack.enter_context(loop(extent, kind)) for extent in extents)
-
-
-def rowwise_epilogue(
-    epilogue: Epilogue, operands: Sequence[Any], out_shape: Sequence[int]
-) -> Callable[[Index, Index, tirx.Expr], tirx.Expr]:
-    """The epilogue of a kernel that sees its output as rows x the last dimension.
-
-    Returns a function of (row, column, result). Operands are broadcast against `out_shape`; one
-    that is constant over all rows, or has every row, costs no index arithmetic.
-    """
-    leading, last = tuple(out_shape[:-1]), out_shape[-1]
-    rows = 1
-    for extent in leading:
-        rows *= extent
-
-    def loader(shape: tuple[int, ...], buffer: Any, dtype: str) -> Callable[..., tirx.Expr]:
-        lead = (1,) * (len(leading) + 1 - len(shape)) + tuple(shape[:-1])
-        width = shape[-1] if shape else 1
-        given = 1
-        for extent in lead:
-            given *= extent
-        flat = view(buffer, (given, width), dtype)
-
-        def load(row: Index, column: Index) -> tirx.Expr:
-            at: Index = 0
-            if given == rows:
-                at = row
-            elif given > 1:
-                below = rows
-                for extent, own in zip(leading, lead, strict=True):
-                    below //= extent
-                    at = at * own + (row // below % extent if own > 1 else 0)
-            return flat[at, column if width == last and width > 1 else 0]
-
-        return load
-
-    loads = [loader(o.shape, x, o.dtype) for o, x in zip(epilogue.operands, operands, strict=True)]
-    return lambda row, column, result: epilogue.evaluate([result], lambda j: loads[j](row, column))
-
-
-def largest_divisor(n: int, limit: int) -> int:
-    """The largest divisor of n that isn't above `limit`: by how much a loop can be unrolled."""
-    return max(d for d in range(1, limit + 1) if n % d == 0)
 
 
 def prefetch(buffer: Any, index: Sequence[Index], level: int) -> None:
@@ -283,22 +194,6 @@ def prefetch_ahead(flat: Any, start: Index, floats: int, turn: Index, turns: int
     share = -(-lines // turns)
     for i in range(share):
         prefetch(flat, [start + (turn * share + i) * (LINE_BYTES // 4)], 2)
-
-
-def panel_start(panel: Index, width: int, blocks: int) -> Index:
-    """First block of a panel; the last panel overlaps its neighbour when `width` doesn't divide."""
-    if blocks % width == 0:
-        return panel * width
-    if isinstance(panel, int):
-        return min(panel * width, blocks - width)
-    return tirx.min(panel * width, blocks - width)
-
-
-def cut_panels(data: np.ndarray, axis: int, width: int, at: int) -> np.ndarray:
-    """Cut `axis` into panels of `width`, as `panel_start` places them; their axis goes to `at`."""
-    blocks = data.shape[axis]
-    starts = [panel_start(p, width, blocks) for p in range(-(-blocks // width))]
-    return np.stack([np.take(data, range(s, s + width), axis) for s in starts], axis=at)
 
 
 @contextlib.contextmanager

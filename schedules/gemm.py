@@ -17,17 +17,9 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
-from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
-from tvm_ext.target import CpuTarget
+from tvm_ext.schedules import cuts, emit
 
-# Waking the threads takes about as long as one core needs for this many operations.
-PARALLEL_FLOPS = 500_000
-# Shares of the L2 cache that the left side's chunk and one panel of weights may take.
-_CHUNK_SHARE = 0.5
-_PANEL_SHARE = 0.125
 _UNROLL = 8
-_MOST_PARTS = 64
 _LINE = 16  # float32 values in a cache line
 
 Right = Callable[[Any, Any, Any], tirx.Expr]
@@ -89,90 +81,10 @@ class Blocking:
         return -(-self.rows // self.chunk), -(-self.panels // self.piece_panels)
 
 
-def start(index: Any, width: int, extent: int) -> Any:
-    """First element of the index-th stretch; the last one overlaps the one before it."""
-    if extent % width == 0 or extent < width:
-        return index * width
-    if isinstance(index, int):
-        return min(index * width, extent - width)
-    return tirx.min(index * width, extent - width)
-
-
 def pack_panels(matrix: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
     """(k, n) to (panels, k, blocks, lanes); fewer columns than a panel are padded with zeros."""
-    k, n = matrix.shape
-    span = blocks * lanes
-    if n < span:
-        matrix = np.pad(matrix, [(0, 0), (0, span - n)])
-    starts = [start(p, span, n) for p in range(-(-n // span))]
-    panels = np.stack([matrix[:, s : s + span] for s in starts])
-    return np.ascontiguousarray(panels.reshape(len(starts), k, blocks, lanes))
-
-
-def panel_tiles(rows: int, n: int, target: CpuTarget) -> list[Tile]:
-    """The legal register tiles; no panel is wider than n, unless n is less than a vector."""
-    return legal_tiles(rows, max(1, n // target.lanes), target)
-
-
-def panel_efficiency(tile: Tile, rows: int, n: int, target: CpuTarget) -> float:
-    """Share of the FMA peak, with the columns that overlapped panels compute twice."""
-    span = tile.columns * target.lanes
-    panels = -(-n // span)
-    return efficiency(tile, rows, panels * tile.columns, target) * n / (panels * span)
-
-
-def best_panel_tile(rows: int, n: int, target: CpuTarget) -> Tile:
-    """The register tile of highest modelled efficiency; ties go to the narrowest panel, of which
-    most rows fit the L1 cache."""
-    return max(
-        panel_tiles(rows, n, target),
-        key=lambda t: (
-            round(panel_efficiency(t, rows, n, target), 3),
-            -t.columns,
-            t.rows,
-        ),
-    )
-
-
-def legal_parts(k: int) -> tuple[int, ...]:
-    """Into how many parts the reduction can be cut."""
-    return tuple(d for d in range(1, _MOST_PARTS + 1) if k % d == 0)
-
-
-def best_parts(k: int, tile: Tile, target: CpuTarget) -> int:
-    """The fewest parts whose panel of weights takes its share of the L2 cache."""
-    panel = 4 * k * tile.columns * target.lanes
-    enough = [d for d in legal_parts(k) if panel <= d * _PANEL_SHARE * target.l2]
-    return enough[0] if enough else legal_parts(k)[-1]
-
-
-def share_out(rows: int, n: int, k: int, parts: int, tile: Tile, target: CpuTarget,
-              others: int = 1) -> tuple[int, int]:  # fmt: skip
-    """(chunks, pieces) such that a chunk stays in cache and every core has as much to do.
-
-    `others` counts independent products of this size, which are shared out before.
-    """
-    panels = -(-n // (tile.columns * target.lanes))
-    chunks = -(-rows // max(4, int(_CHUNK_SHARE * target.l2 / (4 * k // parts))))
-    tasks = chunks * others
-    if 2 * rows * n * k * others < PARALLEL_FLOPS or tasks % target.cores == 0:
-        return chunks, 1
-    if tasks > target.cores:
-        while chunks * others % target.cores and chunks < rows // tile.rows:
-            chunks += 1
-        return chunks, 1
-    needed = -(-target.cores // others)
-    # Columns are shared first: then a core reads its weights only.
-    if panels >= 4 * needed:
-        return chunks, needed
-    if rows >= 2 * needed * tile.rows:
-        return needed, 1
-    return chunks, min(panels, needed)
-
-
-def busy_cores(tasks: int, target: CpuTarget) -> float:
-    """Cores at work on average when `tasks` equal tasks are shared out."""
-    return tasks / -(-tasks // target.cores)
+    panels = cuts.cut_panels(matrix, 1, blocks * lanes, at=0)
+    return np.ascontiguousarray(panels.reshape(*panels.shape[:2], blocks, lanes))
 
 
 def emit_task(
@@ -202,14 +114,14 @@ def emit_task(
         panel: prefetches that element's cache line. It may be past the last panel. Without it the
         first row tile of every panel waits for the panel.
     """
-    first = start(chunk, b.chunk, b.rows)
+    first = cuts.panel_start(chunk, b.chunk, b.rows)
     sums = None
     if b.parts > 1:
         sums = emit.workspace((b.piece_panels, b.chunk, b.blocks, b.lanes))
-    unroll = emit.largest_divisor(b.steps, _UNROLL)
+    unroll = cuts.divisors(b.steps, _UNROLL)[-1]
 
     # The row tiles of a panel take turns to ask for the lines of the next one.
-    turns = sum(count for count, _ in emit.split_extent(b.chunk, b.tile))
+    turns = sum(count for count, _ in cuts.split_extent(b.chunk, b.tile))
     lines = -(-b.steps * b.span // _LINE)
     lines_a_loop = -(-lines // (turns * (b.steps // unroll)))
     if turns == 1:
@@ -243,7 +155,7 @@ def emit_task(
                     lambda r: left(first + row0 + r, part * b.steps + step),
                     lambda c, i: right(step, c, i),
                 )
-        column0 = start(panel, b.span, b.n)
+        column0 = cuts.panel_start(panel, b.span, b.n)
 
         def write() -> None:
             if b.n >= b.span:
@@ -270,7 +182,7 @@ def emit_task(
         panel = tirx.min(panel, b.panels - 1) if b.panels % b.piece_panels else panel
         right = panel_of(panel, part * b.steps)
         offset = turn = 0
-        for tiles, size in emit.split_extent(b.chunk, b.tile):
+        for tiles, size in cuts.split_extent(b.chunk, b.tile):
             with emit.loop(tiles) as t:
                 tile(panel, slot, part, right, offset + t * size, size, turn + t)
             offset += tiles * size

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import emit, gemm
+from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight, row_count
 from tvm_ext.schedules.workload import MatmulWorkload
@@ -57,12 +57,12 @@ class Gemv(Algorithm[MatmulWorkload]):
             key=lambda b: (round(_share(w, b, target), 2), b),
         )
         panels = -(-w.n // (blocks * target.lanes))
-        pieces = min(panels, target.cores) if w.flops >= gemm.PARALLEL_FLOPS else 1
+        pieces = min(panels, target.cores) if w.flops >= gemm_cuts.PARALLEL_FLOPS else 1
         return {"blocks": blocks, "pieces": pieces}
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
         w = workload
-        cores = gemm.busy_cores(params["pieces"], target)
+        cores = costs.busy_cores(params["pieces"], target)
         compute = 2 * w.macs / (_share(w, params["blocks"], target) * target.fma_peak * cores)
         return compute + 0.5 * w.bytes / target.memory_bandwidth
 

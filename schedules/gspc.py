@@ -25,10 +25,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.column_stage import stage_columns
 from tvm_ext.schedules.conv_direct import default_chunk
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
 from tvm_ext.target import CpuTarget
 
@@ -62,8 +64,8 @@ class Gspc(Algorithm[ConvWorkload]):
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
         return {
-            "t_i": _divisors(w.in_channels // w.groups),
-            "t_o": _divisors(w.out_channels // w.groups),
+            "t_i": cuts.divisors(w.in_channels // w.groups),
+            "t_o": cuts.divisors(w.out_channels // w.groups),
             "over": ("channels", "columns"),
             "high": tuple(range(1, min(4, g.out[-2]) + 1)),
             "width": tuple(range(1, min(g.out[-1], _MOST_POSITIONS) + 1)),
@@ -74,8 +76,8 @@ class Gspc(Algorithm[ConvWorkload]):
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
         outputs = w.out_channels // w.groups
-        t_i = max(d for d in _divisors(w.in_channels // w.groups) if d <= _MOST_T_I)
-        tile = cc.best_column_tile(_divisors(outputs), outputs, g.out[-2], g.out[-1], target)
+        t_i = cuts.divisors(w.in_channels // w.groups, _MOST_T_I)[-1]
+        tile = cc.best_column_tile(cuts.divisors(outputs), outputs, g.out[-2], g.out[-1], target)
         chunk = default_chunk(w, g, tile.high, target)
         common = {"t_i": t_i, "chunk": chunk, "unroll_kw": True}
         columns = {
@@ -83,7 +85,7 @@ class Gspc(Algorithm[ConvWorkload]):
             "high": min(tile.high, chunk) if len(g.out) == 2 else tile.high, "width": tile.vectors,
         }  # fmt: skip
         lanes = gcd(outputs, target.lanes)
-        wide = [t for t in _divisors(outputs) if t % lanes == 0 and t <= 3 * target.lanes]
+        wide = [t for t in cuts.divisors(outputs) if t % lanes == 0 and t <= 3 * target.lanes]
         channels = [
             {**common, "t_o": t_o, "over": "channels", "high": 1, "width": width}
             for t_o in wide
@@ -134,10 +136,6 @@ class Gspc(Algorithm[ConvWorkload]):
         return emit.build(lambda: _emit(workload, params, target))
 
 
-def _divisors(n: int) -> tuple[int, ...]:
-    return tuple(d for d in range(1, n + 1) if n % d == 0)
-
-
 def _column_tile(g: cc.ColumnGeometry, params: Params, target: CpuTarget) -> cc.ColumnTile:
     lanes = cc.vector_lanes(g.out[-1], target)
     high = min(params["high"], params["chunk"]) if len(g.out) == 2 else params["high"]
@@ -150,16 +148,16 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
     data = emit.argument("data", w.in_shape)
     weight = emit.argument("weight", (w.groups, outputs // t_o, inputs // t_i, *g.kernel, t_i, t_o))
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
     out = emit.view(out, (w.batch, w.out_channels, *g.out))
-    epilogue, operands = cc.lifted_epilogue(w.epilogue, operands, g.out)
+    epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, 0)
     extents = (inputs // t_i, t_i)
 
     def finish(n: Any, channel: Any, at: Sequence[Any], value: tirx.Expr) -> None:
         index = [n, channel, *at]
-        T.buffer_store(out, emit.apply_epilogue(epilogue, operands, 0, index, [value]), index)
+        T.buffer_store(out, apply_epilogue(epilogue, operands, 0, index, [value]), index)
 
     def columns(n: Any, group: Any, first: Any, copy: Any, block: Any) -> None:
         tile = _column_tile(g, params, target)
@@ -230,8 +228,8 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         cc.emit_cover((t_o, chunk, *g.out[1:]), (*(1,) * len(g.out), lanes), unpack)
 
     with emit.parallel_tasks(w.groups, w.batch, -(-g.out[0] // chunk)) as (group, n, c):
-        first = emit.panel_start(c, chunk, g.out[0])
-        copy = _reshape_input(w, g, t_i, data, n, group, first, chunk)
+        first = cuts.panel_start(c, chunk, g.out[0])
+        copy = stage_columns(w, g, t_i, data, n, group, first, chunk)
         local = None
         if params["over"] == "channels":
             local = emit.workspace((chunk, *g.out[1:], t_o))
@@ -240,25 +238,3 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 columns(n, group, first, copy, block)
             else:
                 channels(n, group, first, copy, block, local)
-
-
-def _reshape_input(
-    w: ConvWorkload, g: cc.ColumnGeometry, t_i: int, data: Any, n: Any, group: Any, first: Any,
-    count: int,
-) -> Any:  # fmt: skip
-    """(C/T_I, H, T_I, W) of one image and group, for output rows [first, first + count)."""
-    inputs = w.in_channels // w.groups
-    reach, stride = g.reach(count), g.stride[-1]
-    length = -(-reach[-1] // stride)
-    copy = emit.workspace((inputs // t_i, *reach[:-1], t_i, g.phases, length))
-    # Read in the input's own order, a channel after the other.
-    with emit.nest((inputs // t_i, t_i)) as (co, ci), emit.nest(reach[:-1]) as at:
-        start = (first * g.stride[0], *(0,) * (len(at) - 1))
-        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
-        channel = group * inputs + co * t_i + ci
-        cc.emit_stage_row(
-            g.spatial[-1], g.before[-1], length, g.phases, stride, cc.row_bounds(g, where),
-            lambda x: data[(n, channel, *where, x)],
-            lambda p, x, value: T.buffer_store(copy, value, [co, *at, ci, p, x]),
-        )  # fmt: skip
-    return copy

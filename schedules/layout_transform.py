@@ -14,7 +14,7 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
 from tvm_ext.schedules.layout import stored_shape
@@ -43,11 +43,6 @@ class LayoutWorkload:
         return 2 * np.dtype(self.dtype).itemsize * prod(self.shape)
 
 
-# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
-_PARALLEL_BYTES = 256 << 10
-_FORK_SECONDS = 5e-6
-
-
 @register
 class LayoutTransform(Algorithm[LayoutWorkload]):
     """One pass over the tensor.
@@ -68,12 +63,10 @@ class LayoutTransform(Algorithm[LayoutWorkload]):
         return {"parallel": (False, True)}
 
     def default(self, workload: LayoutWorkload, target: CpuTarget) -> dict[str, Any]:
-        return {"parallel": workload.bytes > _PARALLEL_BYTES and target.cores > 1}
+        return {"parallel": costs.copies_in_parallel(workload.bytes, target)}
 
     def cost(self, workload: LayoutWorkload, params: Params, target: CpuTarget) -> float:
-        threads = params["parallel"] and target.cores > 1
-        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
-        return workload.bytes / bandwidth + _FORK_SECONDS * threads
+        return costs.copy_cost(workload.bytes, params["parallel"], target)
 
     def kernel(
         self, workload: LayoutWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]

@@ -10,8 +10,9 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit, gemm
+from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.schedules.workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
@@ -34,21 +35,21 @@ class Matmul(Algorithm[MatmulWorkload]):
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         rows = row_count(workload)
-        tiles = gemm.panel_tiles(rows, workload.n, target)
+        tiles = gemm_cuts.panel_tiles(rows, workload.n, target)
         vectors = -(-workload.n // target.lanes)
         return {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunks": tuple(range(1, rows + 1)),
             "pieces": tuple(range(1, vectors + 1)),
-            "k_parts": gemm.legal_parts(workload.k),
+            "k_parts": gemm_cuts.legal_parts(workload.k),
         }
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
         w, rows = workload, row_count(workload)
-        tile = gemm.best_panel_tile(rows, w.n, target)
-        parts = gemm.best_parts(w.k, tile, target)
-        chunks, pieces = gemm.share_out(rows, w.n, w.k, parts, tile, target)
+        tile = gemm_cuts.best_panel_tile(rows, w.n, target)
+        parts = gemm_cuts.best_parts(w.k, tile, target)
+        chunks, pieces = gemm_cuts.share_out(rows, w.n, w.k, parts, tile, target)
         return {
             "tile": tile.rows, "blocks": tile.columns, "chunks": chunks, "pieces": pieces,
             "k_parts": parts,
@@ -56,8 +57,10 @@ class Matmul(Algorithm[MatmulWorkload]):
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
         w, rows = workload, row_count(workload)
-        share = gemm.panel_efficiency(Tile(params["tile"], params["blocks"]), rows, w.n, target)
-        cores = gemm.busy_cores(params["chunks"] * params["pieces"], target)
+        share = gemm_cuts.panel_efficiency(
+            Tile(params["tile"], params["blocks"]), rows, w.n, target
+        )
+        cores = costs.busy_cores(params["chunks"] * params["pieces"], target)
         # Weights come from memory once, and from the next cache level again for each chunk.
         traffic = w.bytes + 0.25 * w.weight_bytes * (params["chunks"] - 1)
         traffic += 8 * rows * w.n * 0.25 * (params["k_parts"] - 1)
@@ -114,10 +117,10 @@ def emit_packed(w: MatmulWorkload, b: gemm.Blocking) -> None:
     out_shape = w.out_shape or (b.rows, b.n)
     data = emit.argument("data", w.lhs_shape or (*out_shape[:-1], b.k))
     weight = emit.argument("weight", (b.panels, b.k, b.blocks, b.lanes))
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", out_shape)
     left, out = emit.view(data, (b.rows, b.k)), emit.view(out, (b.rows, b.n))
-    finish = emit.rowwise_epilogue(w.epilogue, operands, out_shape)
+    finish = rowwise_epilogue(w.epilogue, operands, out_shape)
 
     def store(row: Any, column0: Any, c: Any, i: Any, value: tirx.Expr) -> None:
         column = column0 + c * b.lanes + i

@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules import scalar_functions as sf
 from tvm_ext.schedules import scalar_math as sm
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.workload import NormalizeWorkload
 from tvm_ext.target import CpuTarget
 
 _KINDS = ("softmax", "log_softmax", "layer_norm", "rms_norm")
 _VECTORS = (1, 2, 4, 8)
 _TASKS = 8
-# A parallel loop costs about 5 us to start and join, in which a core computes about this much.
+# What a core computes in about the time that a parallel loop takes to start.
 _PARALLEL_FLOPS = 150_000
-_FORK_SECONDS = 5e-6
 
 Term = Callable[[Any], tirx.Expr]
 Combine = Callable[[tirx.Expr, tirx.Expr], tirx.Expr]
@@ -64,8 +64,8 @@ class Normalize(Algorithm[NormalizeWorkload]):
         w = workload
         cores = min(target.cores, -(-w.rows // params["rows"])) if params["parallel"] else 1
         compute = (w.flops + w.epilogue.flops * w.rows * w.columns) / (0.35 * target.fma_peak)
-        memory = w.bytes / (target.memory_bandwidth * (1.5 if cores > 1 else 1.0))
-        return max(compute / cores, memory) + _FORK_SECONDS * params["parallel"]
+        memory = w.bytes / target.bandwidth(cores)
+        return max(compute / cores, memory) + costs.FORK_SECONDS * params["parallel"]
 
     def kernel(
         self,
@@ -83,14 +83,14 @@ def _emit(w: NormalizeWorkload, params: Params, v: int) -> None:
     data = emit.argument("data", w.out_shape)
     gamma = emit.argument("gamma", (n,)) if w.scale else None
     beta = emit.argument("beta", (n,)) if w.shift else None
-    operands = emit.declare_operands(w.epilogue, 0)
+    operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data, out = emit.view(data, (w.rows, n)), emit.view(out, (w.rows, n))
     last = w.out_shape[-1]
-    finish = emit.rowwise_epilogue(w.epilogue, operands, w.out_shape)
+    finish = rowwise_epilogue(w.epilogue, operands, w.out_shape)
     softmax = w.kind == "softmax"
     with emit.tasks(params["parallel"], -(-w.rows // count)) as (task,):
-        first = tirx.min(task * count, w.rows - count) if w.rows % count else task * count
+        first = cuts.panel_start(task, count, w.rows)
         powers = emit.workspace((n,)) if softmax else None
         with emit.loop(count) as i:
             row = first + i

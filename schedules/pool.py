@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_global import combine, emit_global, identity
 from tvm_ext.schedules.window import Axis, unflatten
@@ -28,9 +29,8 @@ from tvm_ext.target import CpuTarget
 _VECTORS = (1, 2, 3, 4, 6, 8)
 # A longer line of taps is a loop; unrolling it would only fill the instruction cache.
 _UNROLL_TAPS = 8
-# A parallel loop costs about 5 us to start and join, in which a core streams about this much.
+# What a core streams in about the time that a parallel loop takes to start.
 _PARALLEL_BYTES = 64 << 10
-_FORK_SECONDS = 5e-6
 
 
 @register
@@ -82,8 +82,8 @@ class Pool(Algorithm[PoolWorkload]):
         )
         # A maximum that keeps NaN is three instructions; about two vectors of them a cycle.
         work = prod(w.out_shape) * (taps * (3 if w.kind == "max" else 1) + w.epilogue.flops)
-        memory = w.bytes / (target.memory_bandwidth * (1.5 if cores > 1 else 1.0))
-        return max(work / (0.5 * target.fma_peak * cores), memory) + _FORK_SECONDS * (cores > 1)
+        memory = w.bytes / target.bandwidth(cores)
+        return max(work / (0.5 * target.fma_peak * cores), memory) + costs.fork(cores)
 
     def kernel(
         self, workload: PoolWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
@@ -115,7 +115,7 @@ def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> Non
     outer, width = w.out_shape[2:-1], w.out_shape[-1]
     planes = -(-w.shape[1] // v) if block else w.shape[1]
     data = emit.argument("data", stored_shape(w.shape, block))
-    operands = emit.declare_operands(w.epilogue, block)
+    operands = declare_operands(w.epilogue, block)
     out = emit.argument("out", stored_shape(w.out_shape, block))
     rows, unit = prod(outer), v if block else 1
     data = emit.view(data, (w.shape[0], planes, *w.shape[2:-1], w.shape[-1] * unit))
@@ -134,7 +134,7 @@ def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> Non
         counted = _axes(w, w.count_include_pad)
         varies = w.kind == "avg" and counted[-1].cut
         inverse = _inverse_counts(counted[-1]) if varies else None
-        first = tirx.min(task * count, rows - count) if rows % count else task * count
+        first = cuts.panel_start(task, count, rows)
         with emit.loop(count) as i:
             at = unflatten(first + i, outer)
             taps = [axis.taps(x) for axis, x in zip(axes, at, strict=False)]
@@ -187,7 +187,7 @@ def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> Non
                     if w.kind == "avg":
                         value = value * scale
                         value = value * inverse[column] if varies else value
-                    value = emit.apply_epilogue(w.epilogue, operands, block, index, [value])
+                    value = apply_epilogue(w.epilogue, operands, block, index, [value])
                     T.buffer_store(out, value, index)
 
                 acc.each(store)
@@ -200,7 +200,7 @@ def _cover(extent: int, lanes: int, vectors: int, body: Any) -> None:
     """Call `body(start, vectors, lanes)` in loops over [0, extent); the tail is one vector."""
     whole = extent // lanes
     start = 0
-    for count, size in emit.split_extent(whole, vectors) if whole else ():
+    for count, size in cuts.split_extent(whole, vectors) if whole else ():
         with emit.loop(count) as t:
             body(start + t * (size * lanes), size, lanes)
         start += count * size * lanes

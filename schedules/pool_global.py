@@ -10,6 +10,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.base import Params
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.scalar_math import maximum
 from tvm_ext.schedules.workload import PoolWorkload
@@ -31,7 +32,7 @@ def emit_global(w: PoolWorkload, params: Params, target: CpuTarget, block: int) 
     v, positions = target.lanes, prod(w.shape[2:])
     planes = -(-w.shape[1] // v) if block else w.shape[1]
     data = emit.argument("data", stored_shape(w.shape, block))
-    operands = emit.declare_operands(w.epilogue, block)
+    operands = declare_operands(w.epilogue, block)
     out = emit.argument("out", stored_shape(w.out_shape, block))
     extent = positions * v if block else positions
     flat = emit.view(data, (w.shape[0], planes, extent))
@@ -80,7 +81,7 @@ def emit_global(w: PoolWorkload, params: Params, target: CpuTarget, block: int) 
             value = result.get(0, 0, lane)
             if w.kind == "avg":
                 value = value * scale
-            value = emit.apply_epilogue(w.epilogue, operands, block, index, [value])
+            value = apply_epilogue(w.epilogue, operands, block, index, [value])
             T.buffer_store(out, value, index)
 
         result.each(store)

@@ -14,15 +14,11 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
 from tvm_ext.schedules.workload import Shape, TransposeWorkload
 from tvm_ext.target import CpuTarget
-
-# A parallel loop costs about 5 us to start and join, in which a core copies about this much.
-_PARALLEL_BYTES = 256 << 10
-_FORK_SECONDS = 5e-6
 
 
 @register
@@ -47,12 +43,10 @@ class Shuffle(Algorithm[TransposeWorkload]):
         return {"parallel": (False, True)}
 
     def default(self, workload: TransposeWorkload, target: CpuTarget) -> dict[str, Any]:
-        return {"parallel": workload.bytes > _PARALLEL_BYTES and target.cores > 1}
+        return {"parallel": costs.copies_in_parallel(workload.bytes, target)}
 
     def cost(self, workload: TransposeWorkload, params: Params, target: CpuTarget) -> float:
-        threads = params["parallel"] and target.cores > 1
-        bandwidth = target.memory_bandwidth * (1.5 if threads else 1.0)
-        return workload.bytes / bandwidth + _FORK_SECONDS * threads
+        return costs.copy_cost(workload.bytes, params["parallel"], target)
 
     def kernel(
         self,
@@ -133,9 +127,7 @@ def _emit(w: TransposeWorkload, params: Params, target: CpuTarget) -> None:
         rows = -(-extents[inner] // lanes)
         tiled = [rows if d == inner else n for d, n in enumerate(extents[:-1])]
         with _outer(params, tiled) as outer:
-            row: Any = outer[inner] * lanes
-            if extents[inner] % lanes:
-                row = tirx.min(row, extents[inner] - lanes)
+            row = cuts.panel_start(outer[inner], lanes, extents[inner])
             emit.cover(extents[-1], lanes, lambda s, _: tile(list(outer), row, s))
         return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm_ext.schedules.emit import split_extent
+from tvm_ext.schedules.cuts import split_extent
 from tvm_ext.target import CpuTarget
 
 # Of the cores that LLVM knows with these vector units: two FMA pipes of latency 4, two loads a

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
@@ -125,9 +125,7 @@ class _Winograd(Algorithm[ConvWorkload]):
 
         # A network's weights come from memory, what its layers pass on mostly from the cache.
         traffic = weights + 2 * (prod(w.in_shape) + prod(w.out_shape))
-        # Two cores draw about half as much again as one.
-        stream = traffic / (target.memory_bandwidth * (1.5 if target.cores > 1 else 1.0))
-        return max(compute, stream) + 0.3 * min(compute, stream)
+        return costs.overlapped(compute, traffic / target.bandwidth(target.cores))
 
     def tolerance(self, workload: ConvWorkload, params: Params) -> float:
         return TRANSFORMS[self.m].tolerance
@@ -144,7 +142,7 @@ class _Winograd(Algorithm[ConvWorkload]):
         data = transform_weights(weights[0], self.m).astype("float32")
         data = np.pad(data, [(0, 0), (0, 0), (0, blocks * v - w.out_channels), (0, 0)])
         data = data.reshape(a * a, blocks, v, w.in_channels)
-        panels = emit.cut_panels(data, 1, width, at=0)
+        panels = cuts.cut_panels(data, 1, width, at=0)
         # (panel, frequency, block, lane, channel) -> (panel, frequency, channel, block, lane)
         return [np.ascontiguousarray(panels.transpose(0, 1, 4, 2, 3))]
 

@@ -13,11 +13,13 @@ from typing import Any
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import conv_stage, emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import channel_step
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.row_copy import copy_row, row_bounds
 from tvm_ext.schedules.winograd_matrices import TRANSFORMS, emit_linear_map
 from tvm_ext.target import CpuTarget
 
@@ -33,7 +35,7 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
 
     data = emit.argument("data", stored_shape(w.in_shape, v))
     weight = emit.argument("weight", (panels, a * a, w.in_channels, width, v))
-    operands = emit.declare_operands(w.epilogue, v)
+    operands = declare_operands(w.epilogue, v)
     out = emit.argument("out", stored_shape(w.out_shape, v))
 
     slab = w.in_channels * width * v
@@ -45,7 +47,7 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
 
     def task(n: Any, first: Any, count: int, piece: Any) -> None:
         tiles = count * columns
-        parts = emit.split_extent(tiles, params["tile"])
+        parts = cuts.split_extent(tiles, params["tile"])
         all_tiles = sum(number for number, _ in parts)
         freq = emit.spread_rows(a * a, in_blocks * tiles * v)
         product = emit.spread_rows(a * a, tiles * width * v)
@@ -67,7 +69,7 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
                     offset += number * size
                     done += number
             with emit.nest((count, columns, width)) as (r, x, k):
-                block = emit.panel_start(panel, width, blocks) + k
+                block = cuts.panel_start(panel, width, blocks) + k
                 where = n, block, first + r, x
                 source = ((r * columns + x) * width + k) * v
                 _transform_output(where, product, source, half, result)
@@ -105,11 +107,12 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
         plane = emit.workspace((count * m + 2, length, v))
         with emit.loop(count * m + 2) as i:
             y = first * m + i - w.pad_before[0]
-            conv_stage.copy_row(
-                v, length, w.spatial[1], w.pad_before[1],
-                [y >= 0, y < w.spatial[0]],
+            copy_row(
+                w.spatial[1], w.pad_before[1], length,
+                row_bounds([y], w.spatial, w.pad_before, (rows * m + 2,)),
                 lambda x, lane: data[n, c, y, x, lane],
-                lambda j, lane, value: T.buffer_store(plane, value, [i, j, lane]),
+                lambda _, j, lane, value: T.buffer_store(plane, value, [i, j, lane]),
+                lanes=v,
             )  # fmt: skip
         with emit.loop(count) as r, emit.loop(columns) as x:
             with T.unroll(0, a) as j:
@@ -162,7 +165,7 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
                     stack.enter_context(T.Then())
                 lane = stack.enter_context(T.vectorized(0, v))
                 index = [n, block, y, x, lane]
-                value = emit.apply_epilogue(
+                value = apply_epilogue(
                     w.epilogue, operands, v, index, [result[(i * m + j) * v + lane]]
                 )
                 T.buffer_store(out, value, index)

@@ -58,6 +58,13 @@ def test_refusals(target: str, message: str) -> None:
         resolve(target)
 
 
+def test_cores_share_the_memory() -> None:
+    target = resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1")
+    one = target.bandwidth(1)
+    assert one == target.memory_bandwidth
+    assert target.bandwidth(2) == target.bandwidth(8) == 1.5 * one
+
+
 def test_a_foreign_target_has_nominal_rates() -> None:
     target = resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1")
     if not target.is_host:

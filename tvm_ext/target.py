@@ -19,6 +19,8 @@ _CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 _NOMINAL_HZ = 3.0e9
 # Last-level cache over memory bandwidth, as one core sees them on desktop and server parts.
 _SHARED_FACTOR = 2.5
+# Memory bandwidth of several cores over that of one, as measured with two.
+_TOGETHER = 1.5
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ class CpuTarget:
     def memory_bandwidth(self) -> float:
         """Bytes a second that one core reads from beyond its caches."""
         return _measured(self)[1] if self.is_host else 10e9
+
+    def bandwidth(self, cores: int) -> float:
+        """Bytes a second that `cores` read together from beyond their caches.
+
+        Memory is shared: two cores draw about half as much again as one, and more of them little
+        beyond that.
+        """
+        return self.memory_bandwidth * (_TOGETHER if cores > 1 else 1.0)
 
     @property
     def shared_bandwidth(self) -> float:

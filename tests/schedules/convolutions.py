@@ -1,18 +1,19 @@
-"""The hard cases on which every convolution algorithm is tested, and their expected results."""
+"""The hard cases on which every convolution algorithm is tested, and the checks they share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tests.schedules import oracles
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run
+from tests.schedules.kernels import HOST, TARGETS, Case, assembly, fma_lines, run
 from tests.schedules.oracles import conv_workload
+from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.conv_workload import ConvWorkload
 
 TOLERANCE = 2e-6  # of the largest output
-TARGETS = {"avx512": AVX512, "neon": NEON}
 
 CASES = {
     "3x3": conv_workload(16, (10, 10), 16, 3, 1, 1),
@@ -51,6 +52,52 @@ def case(
     return made, expected
 
 
+def assert_matches_numpy(
+    name: str,
+    workloads: Mapping[str, ConvWorkload],
+    layouts: Sequence[tuple[int, int]] = ((0, 0),),
+    **params: object,
+) -> None:
+    """Every workload in every layout, with a bias, a residual and a relu in its epilogue."""
+    cases = {
+        (key, layout): case(name, oracles.with_residual(w), layout, **params)
+        for key, w in workloads.items()
+        for layout in layouts
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+def assert_channels_around_the_vector(name: str, layout: tuple[int, int]) -> None:
+    """Output channels that fill one or two vectors, and one fewer or one more."""
+    cases = {
+        outputs: case(name, conv_workload(5, (6, 7), outputs, 3, 1, 1), layout)
+        for outputs in (7, 8, 9, 16, 17)
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+def assert_rows_around_the_vector(name: str) -> None:
+    """Rows that fill one or two vectors, and one column fewer or one more."""
+    cases = {
+        width: case(name, conv_workload(4, (3, width), 6, 3, 1, 1, groups=2))
+        for width in (7, 8, 9, 15, 16, 17)
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+def assert_refuses_float16(name: str) -> None:
+    """The refusal names the dtype, and the one that is taken."""
+    reason = algorithms()[name].supports(replace(CASES["3x3"], dtype="float16"), HOST).reason
+    assert reason == "dtype float16; only float32"
+
+
+def assert_stages_padded_input(name: str) -> None:
+    """Padded input can't be read in place."""
+    algorithm, w = algorithms()[name], CASES["3x3"]
+    problem = algorithm.check(w, {**algorithm.default(w, HOST), "stage": False}, HOST)
+    assert problem == f"{name}.stage = False is not one of [True]"
+
+
 def assert_special_values_stay(name: str, layout: tuple[int, int] = (0, 0)) -> None:
     """NaN and infinities reach the outputs whose window holds them, and no others.
 
@@ -73,6 +120,5 @@ def assert_special_values_stay(name: str, layout: tuple[int, int] = (0, 0)) -> N
 def assert_uses_vectors(name: str, target: str, layout: tuple[int, int] = (0, 0)) -> None:
     """The multiply-adds of another target are on its widest vectors."""
     w = conv_workload(16, (32, 32), 32, 3, 1, 1)
-    text = assembly(name, w, TARGETS[target], layout)
-    lines = [line for line in text.splitlines() if "vfmadd" in line or "fmla" in line]
+    lines = fma_lines(assembly(name, w, TARGETS[target], layout))
     assert any("zmm" in line if target == "avx512" else ".4s" in line for line in lines)

@@ -19,6 +19,7 @@ from tvm_ext.target import CpuTarget, resolve
 HOST = resolve("native")
 AVX512 = resolve("llvm -mcpu=skylake-avx512")
 NEON = resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
+TARGETS = {"avx512": AVX512, "neon": NEON}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ def assembly(
     """The assembly text of one kernel."""
     case = Case(name, workload, layout=layout, params=params)
     return str(compiled([case], target).inspect_source("asm"))
+
+
+def fma_lines(text: str) -> list[str]:
+    """The instructions of an assembly text that multiply and add."""
+    return [line for line in text.splitlines() if "vfmadd" in line or "fmla" in line]
 
 
 def stored_operand(array: np.ndarray, block: int) -> np.ndarray:

@@ -18,19 +18,22 @@ def conv_workload(
     channels: int,
     spatial: tuple[int, ...],
     outputs: int,
-    kernel: int,
-    stride: int = 1,
-    pad: int = 0,
+    kernel: int | tuple[int, ...],
+    stride: int | tuple[int, ...] = 1,
+    pad: int | tuple[int, ...] = 0,
     *,
     groups: int = 1,
-    dilation: int = 1,
+    dilation: int | tuple[int, ...] = 1,
     batch: int = 1,
 ) -> ConvWorkload:
-    """A convolution with the same window in every dimension."""
-    dims = len(spatial)
+    """A convolution; one number of a window is the same in every dimension."""
+
+    def every(x: int | tuple[int, ...]) -> tuple[int, ...]:
+        return (x,) * len(spatial) if isinstance(x, int) else x
+
     return ConvWorkload(
-        batch, channels, spatial, outputs, (kernel,) * dims, (stride,) * dims, (pad,) * dims,
-        (pad,) * dims, (dilation,) * dims, groups,
+        batch, channels, spatial, outputs, every(kernel), every(stride), every(pad), every(pad),
+        every(dilation), groups,
     )  # fmt: skip
 
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from tests.schedules import oracles
-from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly
+from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, fma_lines
+from tests.schedules.products import TOLERANCE
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.workload import MatmulWorkload
-
-TOLERANCE = 2e-6  # of the largest output
 
 
 def workload(batch: tuple[int, ...], m: int, k: int, n: int, **fields: object) -> MatmulWorkload:
@@ -74,6 +73,5 @@ def test_refusals_and_illegal_parameters() -> None:
 
 @pytest.mark.parametrize(("target", "fma"), [(AVX512, "zmm"), (NEON, "fmla\tv")])
 def test_other_targets_use_their_vectors(target: object, fma: str) -> None:
-    text = assembly("batch_matmul", workload((2,), 64, 64, 64), target)
-    lines = [line for line in text.splitlines() if "vfmadd" in line or "fmla" in line]
+    lines = fma_lines(assembly("batch_matmul", workload((2,), 64, 64, 64), target))
     assert any(fma in line for line in lines)

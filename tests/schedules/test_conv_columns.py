@@ -1,4 +1,4 @@
-"""Convolutions in vectors of columns: geometry, tiles, staging and operands."""
+"""Convolutions in vectors of columns: geometry and tiles."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tests.schedules.kernels import AVX512, HOST, NEON
 from tests.schedules.oracles import conv_workload
-from tests.schedules.snippets import Snippet, V, run_snippet, run_snippets
+from tests.schedules.snippets import V, run_snippet
 from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import emit
-from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 
 
 def test_small_pointwise_maps_become_one_row() -> None:
@@ -37,7 +35,6 @@ def test_one_dimension_is_lifted_to_two() -> None:
     g = cc.ColumnGeometry.of(conv_workload(4, (20,), 8, 3, 1, 2, dilation=2), lanes=8)
     assert (g.spatial, g.kernel, g.dilation, g.before) == ((1, 20), (1, 3), (1, 2), (0, 2))
     assert g.taps() == (cc.Taps(1), cc.Taps(3, stride=2))
-    assert cc.lifting((4, 5, 6)) == ((), ())
 
 
 @pytest.mark.parametrize("target", [HOST, AVX512, NEON], ids=["host", "avx512", "neon"])
@@ -74,36 +71,6 @@ def test_cover_visits_every_element_inside() -> None:
         cc.emit_cover(extents, sizes, tile)
 
     np.testing.assert_array_equal(run_snippet(body, numbers, shape=extents), numbers)
-
-
-# width, before, length, phases, stride
-ROWS = [(5, 0, 5, 1, 1), (5, 2, 9, 1, 1), (5, 1, 4, 2, 2), (6, 3, 5, 3, 3), (2, 4, 5, 1, 1),
-        (1, 0, 3, 2, 2), (7, 2, 3, 2, 2)]  # fmt: skip
-
-
-@pytest.mark.parametrize("inside", [True, False])
-def test_staged_rows_hold_what_the_phases_say(inside: bool) -> None:
-    """Element x of part p is column x * stride + p - before, or zero; all zero outside."""
-    snippets, wanted = {}, {}
-    for case in ROWS:
-        width, before, length, phases, stride = case
-        row = np.arange(1, width + 1, dtype="float32")
-
-        def body(source: Any, line: Any, out: Any, case: tuple[int, ...] = case) -> None:
-            cc.emit_stage_row(
-                *case,
-                [line[0] >= tirx.const(0, "int32")],
-                lambda x: source[x],
-                lambda p, x, value: T.buffer_store(out, value, [p, x]),
-            )
-
-        line = np.array([0 if inside else -1], "int32")
-        snippets[case] = Snippet(body, [row, line], (phases, length))
-        at = np.arange(length) * stride + np.arange(phases)[:, None] - before
-        held = (at >= 0) & (at < width) & inside
-        wanted[case] = np.where(held, row[np.clip(at, 0, width - 1)], 0)
-    for case, got in run_snippets(snippets).items():
-        np.testing.assert_array_equal(got, wanted[case], err_msg=str(case))
 
 
 @pytest.mark.parametrize("unroll", [False, True])
@@ -144,41 +111,3 @@ def test_a_tile_without_taps_is_zero() -> None:
         )  # fmt: skip
 
     np.testing.assert_array_equal(run_snippet(body, shape=(V,)), np.zeros(V))
-
-
-@pytest.mark.parametrize(
-    ("shape", "out", "lifted"),
-    [
-        ((1, 6, 1), (1, 20), (1, 6, 1, 1)),
-        ((2, 6, 20), (1, 20), (2, 6, 1, 20)),
-        ((2, 6, 5, 4), (1, 20), (2, 6, 1, 20)),
-        ((1, 1, 1, 1), (1, 20), (1, 1, 1, 1)),
-        ((1, 6, 5, 4), (5, 4), (1, 6, 5, 4)),
-    ],
-    ids=str,
-)
-def test_operands_are_seen_under_the_outputs_dimensions(
-    shape: tuple[int, ...], out: tuple[int, ...], lifted: tuple[int, ...]
-) -> None:
-    epilogue = Epilogue(
-        (Step("add", (("value", 0), ("operand", 0))),), (Operand(shape, "float32"),)
-    )
-    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
-
-    def body(operand: Any, result: Any) -> None:
-        seen, (view,) = cc.lifted_epilogue(epilogue, [operand], out)
-        assert seen.operands[0].shape == lifted
-        with emit.nest(lifted) as index:
-            T.buffer_store(result, view[index], index)
-
-    np.testing.assert_array_equal(run_snippet(body, x, shape=lifted), x.reshape(lifted))
-
-
-def test_rows_are_tested_only_where_they_can_be_outside() -> None:
-    def count(**fields: Any) -> int:
-        g = cc.ColumnGeometry.of(conv_workload(2, (8, 20), 4, 3, **fields), lanes=8)
-        return len(cc.row_bounds(g, [tirx.Var("y", "int32")]))
-
-    assert count() == 0
-    assert count(pad=1) == 2
-    assert count(stride=2, pad=1) == 1  # the last window ends with the input

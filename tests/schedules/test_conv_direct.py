@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.schedules import oracles
 from tests.schedules.convolutions import (
     CASES,
     GROUPED,
-    TARGETS,
     TOLERANCE,
+    assert_matches_numpy,
+    assert_refuses_float16,
+    assert_rows_around_the_vector,
     assert_special_values_stay,
+    assert_stages_padded_input,
     assert_uses_vectors,
     case,
 )
-from tests.schedules.kernels import HOST
+from tests.schedules.kernels import HOST, TARGETS
 from tests.schedules.oracles import conv_workload
 from tvm_ext.schedules.base import algorithms
 
 
 def test_matches_numpy() -> None:
-    workloads = {**CASES, **GROUPED}
-    cases = {k: case("conv_direct", oracles.with_residual(w)) for k, w in workloads.items()}
-    oracles.agree(cases, TOLERANCE)
+    assert_matches_numpy("conv_direct", {**CASES, **GROUPED})
 
 
 def test_rows_around_the_vector() -> None:
-    cases = {
-        width: case("conv_direct", conv_workload(4, (3, width), 6, 3, 1, 1, groups=2))
-        for width in (7, 8, 9, 15, 16, 17)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_rows_around_the_vector("conv_direct")
 
 
 def test_parameters_change_the_loops_only() -> None:
@@ -51,13 +46,10 @@ def test_special_values_stay_in_their_windows() -> None:
 
 
 def test_refusals_and_illegal_parameters() -> None:
+    assert_refuses_float16("conv_direct")
+    assert_stages_padded_input("conv_direct")
     algorithm, w = algorithms()["conv_direct"], CASES["3x3"]
-    reason = algorithm.supports(replace(w, dtype="float16"), HOST).reason
-    assert reason == "dtype float16; only float32"
     params = algorithm.default(w, HOST)
-    # Padded input can't be read in place.
-    problem = algorithm.check(w, {**params, "stage": False}, HOST)
-    assert problem == "conv_direct.stage = False is not one of [True]"
     assert "conv_direct.chunk = 11" in algorithm.check(w, {**params, "chunk": 11}, HOST)
 
 

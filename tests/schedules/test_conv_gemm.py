@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,13 +9,15 @@ from tests.schedules import oracles
 from tests.schedules.convolutions import (
     CASES,
     GROUPED,
-    TARGETS,
     TOLERANCE,
+    assert_channels_around_the_vector,
+    assert_matches_numpy,
+    assert_refuses_float16,
     assert_special_values_stay,
     assert_uses_vectors,
     case,
 )
-from tests.schedules.kernels import HOST
+from tests.schedules.kernels import HOST, TARGETS
 from tests.schedules.oracles import conv_workload
 from tvm_ext.schedules.base import algorithms
 
@@ -25,20 +25,11 @@ V = HOST.lanes
 
 
 def test_matches_numpy() -> None:
-    cases = {
-        (key, block): case("conv_gemm", oracles.with_residual(w), (block, V))
-        for key, w in CASES.items()
-        for block in (0, V)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_matches_numpy("conv_gemm", CASES, layouts=((0, V), (V, V)))
 
 
 def test_channels_around_the_vector() -> None:
-    cases = {
-        outputs: case("conv_gemm", conv_workload(5, (6, 7), outputs, 3, 1, 1), (0, V))
-        for outputs in (7, 8, 9, 16, 17)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_channels_around_the_vector("conv_gemm", (0, V))
 
 
 def test_parameters_change_the_loops_only() -> None:
@@ -70,8 +61,7 @@ def test_refusals_and_illegal_parameters() -> None:
     algorithm, w = algorithms()["conv_gemm"], CASES["3x3"]
     grouped = GROUPED["groups of 3 and 5"]
     assert algorithm.supports(grouped, HOST).reason == "3 groups; only 1"
-    reason = algorithm.supports(replace(w, dtype="float16"), HOST).reason
-    assert reason == "dtype float16; only float32"
+    assert_refuses_float16("conv_gemm")
     params = algorithm.default(w, HOST)
     assert "conv_gemm.chunk = 101" in algorithm.check(w, {**params, "chunk": 101}, HOST)
 

@@ -7,8 +7,15 @@ from math import prod
 
 import pytest
 
+from tests.schedules import oracles
+from tests.schedules.convolutions import TOLERANCE
+from tests.schedules.kernels import Case
 from tests.schedules.oracles import conv_workload
-from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tests.schedules.snippets import V
+from tvm_ext.schedules.conv_columns import ColumnGeometry
+from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step, lifting, pointwise
+from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
+from tvm_ext.schedules.workload import Shape
 
 
 def test_pointwise_positions_become_one_row() -> None:
@@ -43,6 +50,41 @@ def test_one_dimension_gets_a_second() -> None:
     assert (g.before, g.out) == ((0, 1), (1, 9))
     # Nine windows two apart, each five long.
     assert g.staged == (1, 8 * 2 + 5)
+
+
+def test_more_dimensions_stay() -> None:
+    assert lifting((4,)) == ((1,), (0,))
+    assert lifting((4, 5, 6)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("shape", "flat"),
+    [((1, 8, 1, 1), True), ((1, 8, 5, 7), True), ((1, 8, 5, 1), False), ((1, 1, 1, 7), False)],
+    ids=str,
+)
+def test_operands_of_rows_or_columns_keep_the_dimensions(shape: Shape, flat: bool) -> None:
+    steps = (Step("add", (("value", 0), ("operand", 0))),)
+    epilogue = Epilogue(steps, (Operand(shape, "float32"),))
+    w = replace(conv_workload(8, (5, 7), 8, 1), epilogue=epilogue)
+    assert pointwise(w) == flat
+    assert ConvGeometry.of(w).flat == flat
+    assert ColumnGeometry.of(w, lanes=8).out == ((1, 35) if flat else (5, 7))
+
+
+@pytest.mark.parametrize("shape", [(1, V, 5, 1), (1, V, 1, 7), (1, 1, 5, 1)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_operands_of_rows_or_columns_are_broadcast(shape: Shape, stride: int) -> None:
+    """To every pixel of a 1x1 convolution, by all algorithms."""
+    w = conv_workload(6, (5 * stride, 7 * stride), V, 1, stride)
+    steps = (Step("add", (("value", 0), ("operand", 0))),)
+    w = replace(w, epilogue=Epilogue(steps, (Operand(shape, "float32"),)))
+    data, weight = oracles.random(w.in_shape, 1), oracles.random((V, 6, 1, 1), 2)
+    operand = oracles.random(shape, 3)
+    want = oracles.conv(w, data, weight) + operand
+    cases = {}
+    for name, block in (("spatial_pack", V), ("conv_gemm", V), ("conv_direct", 0), ("gspc", 0)):
+        cases[name] = Case(name, w, [data], [weight], [operand], (0, block)), want
+    oracles.agree(cases, TOLERANCE)
 
 
 def test_staging_reaches_as_far_as_the_last_window() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tests.schedules import oracles
@@ -75,34 +74,6 @@ def test_copies_are_padded_with_zeros(block: int) -> None:
         np.testing.assert_array_equal(got, want.astype("float32"), err_msg=key)
 
 
-# lanes, length, width, before: of a row, the third with more padding than the copy is long.
-ROWS = [(1, 9, 5, 2), (V, 4, 6, 0), (1, 3, 5, 4), (V, 7, 2, 5), (1, 4, 9, 1)]
-
-
-@pytest.mark.parametrize("valid", [(), (True,), (False,)], ids=str)
-def test_rows_are_copied_between_zeros(valid: tuple[bool, ...]) -> None:
-    """And nothing past the copy's end, which holds -1 before and after."""
-    snippets, wanted = {}, {}
-    for lanes, length, width, before in ROWS:
-        row = oracles.random((width, lanes), 6)
-
-        def body(source, line, out, sizes=(lanes, length, width, before)) -> None:
-            conv_stage.copy_row(
-                *sizes,
-                [line[0] > tirx.const(0, "int32")] if valid else [],
-                lambda x, lane: source[x, lane],
-                lambda j, lane, value: T.buffer_store(out, value, [j, lane]),
-            )
-
-        line = np.array([int(all(valid))], "int32")
-        key = lanes, length, width, before
-        snippets[key] = Snippet(body, [row, line], (length + 6, lanes), before=-1.0)
-        padded = np.pad(row * all(valid), [(before, length), (0, 0)])[:length]
-        wanted[key] = np.concatenate([padded, np.full((6, lanes), -1)])
-    for key, got in run_snippets(snippets).items():
-        np.testing.assert_array_equal(got, wanted[key].astype("float32"), err_msg=str(key))
-
-
 @pytest.mark.parametrize("block", [0, V])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_flat_copies_hold_the_positions_that_the_strides_leave(stride: int, block: int) -> None:
@@ -146,19 +117,3 @@ def test_loads_follow_the_window(staged: bool) -> None:
         want[c, row, column, i, j] = data[0, 2 + c, 2 * (first + row) + 2 * i, 2 * column + 2 * j]
     got = run_snippets({0: Snippet(body, [data], want.shape)})[0]
     np.testing.assert_array_equal(got, want)
-
-
-@pytest.mark.parametrize(
-    ("workload", "shape", "lifted"),
-    [
-        (conv_workload(8, (5, 7), 8, 1), (1, 8, 1, 1), (1, 8, 1, 1)),
-        (conv_workload(8, (5, 7), 8, 1), (2, 8, 5, 7), (2, 8, 1, 35)),
-        (conv_workload(8, (9,), 8, 3), (1, 8, 7), (1, 8, 1, 7)),
-        (conv_workload(8, (5, 7), 8, 3), (1, 1, 3, 5), (1, 1, 3, 5)),
-    ],
-    ids=str,
-)
-def test_operands_are_seen_under_the_same_dimensions(
-    workload: ConvWorkload, shape: tuple[int, ...], lifted: tuple[int, ...]
-) -> None:
-    assert conv_stage.lifted_operand(workload, ConvGeometry.of(workload), shape) == lifted

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
+from tests.schedules.oracles import conv, conv_workload
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
@@ -21,28 +21,10 @@ def workload(
     batch: int, channels: int, spatial: tuple[int, ...], kernel: Any, stride: Any = 1,
     pad: Any = 0, dilation: Any = 1,
 ) -> ConvWorkload:  # fmt: skip
-    def every(x: Any) -> tuple[int, ...]:
-        return (x,) * len(spatial) if isinstance(x, int) else tuple(x)
-
-    return ConvWorkload(
-        batch, channels, spatial, channels, every(kernel), every(stride), every(pad), every(pad),
-        every(dilation), groups=channels,
+    return conv_workload(
+        channels, spatial, channels, kernel, stride, pad,
+        groups=channels, dilation=dilation, batch=batch,
     )  # fmt: skip
-
-
-def reference(w: ConvWorkload, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The sum over taps of shifted, strided inputs, in float64."""
-    pads = [(0, 0), (0, 0), *zip(w.pad_before, w.pad_after, strict=True)]
-    padded = np.pad(data.astype("float64"), pads)
-    out = np.zeros(w.out_shape)
-    for tap in product(*(range(k) for k in w.kernel)):
-        window = tuple(
-            slice(t * d, t * d + (n - 1) * s + 1, s)
-            for t, d, s, n in zip(tap, w.dilation, w.strides, w.out_spatial, strict=True)
-        )
-        scale = weight[(slice(None), 0, *tap)].reshape(1, -1, *(1,) * len(tap))
-        out += padded[(slice(None), slice(None), *window)] * scale
-    return out
 
 
 def inputs(w: ConvWorkload, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +60,7 @@ def test_matches_numpy() -> None:
         data, weight = inputs(w, seed)
         cases.append(Case("depthwise", w, data=[data], weights=[weight], layout=(V, V)))
     for name, case, got in zip(CASES, cases, run_all(cases), strict=True):
-        want = reference(case.workload, case.data[0], case.weights[0])
+        want = conv(case.workload, case.data[0], case.weights[0])
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
@@ -88,7 +70,7 @@ def test_every_parameter_gives_the_same(tile: int, rows: int, parallel: bool) ->
     data, weight = inputs(w, 0)
     params = {"tile": tile, "rows": rows, "parallel": parallel}
     got = run("depthwise", w, data=[data], weights=[weight], layout=(V, V), params=params)
-    np.testing.assert_allclose(got, reference(w, data, weight), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(got, conv(w, data, weight), rtol=1e-5, atol=1e-5)
 
 
 def test_epilogue() -> None:
@@ -106,7 +88,7 @@ def test_epilogue() -> None:
     rng = np.random.default_rng(2)
     x, y = (rng.standard_normal(o.shape).astype("float32") for o in epilogue.operands)
     got = run("depthwise", w, data=[data], weights=[weight], operands=[x, y], layout=(V, V))
-    want = np.maximum((reference(w, data, weight) + x) * y, 0)
+    want = np.maximum((conv(w, data, weight) + x) * y, 0)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
 
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from tvm.script.ir_builder import tirx as T
 
-from tests.schedules.kernels import HOST, NEON
 from tests.schedules.snippets import Snippet, V, run_snippets
 from tvm_ext.schedules import emit, gemm
 from tvm_ext.schedules.gemm import Blocking
-from tvm_ext.schedules.tiles import Tile
-
-
-@pytest.mark.parametrize("extent", [4, 5, 8, 11])
-def test_starts_cover_the_extent_without_leaving_it(extent: int) -> None:
-    starts = [gemm.start(i, 4, extent) for i in range(-(-extent // 4))]
-    assert set().union(*(range(s, s + 4) for s in starts)) == set(range(extent))
 
 
 def test_packed_panels_hold_every_column() -> None:
@@ -79,39 +70,3 @@ def test_tasks_compute_the_product(fetching: bool) -> None:
     results = run_snippets({key: snippet for key, (snippet, _) in snippets.items()})
     for key, (_, want) in snippets.items():
         np.testing.assert_allclose(results[key], want, rtol=1e-5, atol=1e-5, err_msg=key)
-
-
-def test_parts_divide_the_reduction_and_fit_the_cache() -> None:
-    assert gemm.legal_parts(12) == (1, 2, 3, 4, 6, 12)
-    assert gemm.legal_parts(67) == (1,)  # a prime beyond the most parts
-    small = replace(HOST, l2=64 << 10)
-    tile = Tile(6, 2)
-    assert gemm.best_parts(64, tile, small) == 1
-    parts = gemm.best_parts(1024, tile, small)
-    bytes_of = 4 * 1024 * 2 * small.lanes
-    assert bytes_of / parts <= small.l2 / 8 < bytes_of / (parts / 2)
-    assert gemm.best_parts(1 << 20, tile, small) == 64  # nothing fits: as many as there are
-
-
-def test_busy_cores_counts_the_last_round() -> None:
-    four = replace(HOST, cores=4)
-    assert [gemm.busy_cores(tasks, four) for tasks in (1, 4, 5, 8)] == [1, 4, 2.5, 4]
-
-
-def test_small_products_stay_on_one_core() -> None:
-    four = replace(NEON, cores=4)
-    assert gemm.share_out(64, 64, 16, 1, Tile(6, 2), four) == (1, 1)
-    chunks, pieces = gemm.share_out(64, 4096, 64, 1, Tile(6, 2), four)
-    assert (chunks, pieces) == (1, 4)  # wide: columns are shared, each core reads its own
-    chunks, pieces = gemm.share_out(4096, 16, 64, 1, Tile(6, 2), four)
-    assert chunks % 4 == 0 and pieces == 1  # tall: rows are
-    assert gemm.share_out(64, 64, 64, 1, Tile(6, 2), four, others=8) == (1, 1)
-
-
-def test_panel_efficiency_counts_columns_computed_twice() -> None:
-    whole = gemm.panel_efficiency(Tile(6, 2), 12, 4 * NEON.lanes, NEON)
-    assert whole == 1.0
-    # Five vectors in panels of two: six are computed.
-    overlapped = gemm.panel_efficiency(Tile(6, 2), 12, 5 * NEON.lanes, NEON)
-    assert overlapped == pytest.approx(5 / 6)
-    assert gemm.best_panel_tile(120, 5 * NEON.lanes, NEON).columns in (1, 5)

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tests.schedules import oracles
-from tests.schedules.kernels import HOST
+from tests.schedules.kernels import HOST, TARGETS
 from tests.schedules.products import (
-    TARGETS,
     TOLERANCE,
+    assert_epilogue_and_transposed_weights,
     assert_special_values_stay,
+    assert_takes_constant_float32_only,
     assert_uses_vectors,
     case,
     workload,
 )
 from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.epilogue import Operand
 
 
 def test_rows_and_columns_around_the_tile() -> None:
@@ -29,10 +29,7 @@ def test_rows_and_columns_around_the_tile() -> None:
 
 
 def test_epilogue_and_transposed_weights() -> None:
-    epilogue = oracles.residual_epilogue(Operand((41,), "float32"), (3, 41))
-    w = workload(3, 20, 41, epilogue=epilogue)
-    cases = {t: case("gemv", replace(w, transpose_b=t)) for t in (False, True)}
-    oracles.agree(cases, TOLERANCE)
+    assert_epilogue_and_transposed_weights("gemv", 3)
 
 
 def test_batch_dimensions_are_rows() -> None:
@@ -53,8 +50,7 @@ def test_only_large_products_are_shared_among_threads() -> None:
 def test_refusals_and_illegal_parameters() -> None:
     gemv, w = algorithms()["gemv"], workload(2, 8, 64)
     assert gemv.supports(workload(8, 8, 8), HOST).reason == "8 rows; at most 4"
-    assert "float16" in gemv.supports(replace(w, dtype="float16"), HOST).reason
-    assert "packed is False" in gemv.supports(replace(w, packed=False), HOST).reason
+    assert_takes_constant_float32_only("gemv", w)
     params = gemv.default(w, HOST)
     assert "gemv.blocks = 99 is not one of" in gemv.check(w, {**params, "blocks": 99}, HOST)
 

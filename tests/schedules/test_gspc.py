@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.schedules import oracles
 from tests.schedules.convolutions import (
     CASES,
     GROUPED,
-    TARGETS,
     TOLERANCE,
+    assert_matches_numpy,
+    assert_refuses_float16,
+    assert_rows_around_the_vector,
     assert_special_values_stay,
     assert_uses_vectors,
     case,
 )
-from tests.schedules.kernels import HOST, run
+from tests.schedules.kernels import HOST, TARGETS, run
 from tests.schedules.oracles import conv_workload
 from tvm_ext.schedules.base import algorithms
 
 
 @pytest.mark.parametrize("over", ["channels", "columns"])
 def test_matches_numpy(over: str) -> None:
-    workloads = {**CASES, **GROUPED}
-    cases = {
-        key: case("gspc", oracles.with_residual(w), over=over, width=1)
-        for key, w in workloads.items()
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_matches_numpy("gspc", {**CASES, **GROUPED}, over=over, width=1)
 
 
 def test_rows_around_the_vector() -> None:
-    cases = {
-        width: case("gspc", conv_workload(4, (3, width), 6, 3, 1, 1, groups=2))
-        for width in (7, 8, 9, 15, 16, 17)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_rows_around_the_vector("gspc")
 
 
 def test_parameters_change_the_loops_only() -> None:
@@ -91,9 +82,7 @@ def test_estimated_time_falls_with_the_number_of_groups() -> None:
 
 
 def test_refusals() -> None:
-    gspc = algorithms()["gspc"]
-    reason = gspc.supports(replace(CASES["3x3"], dtype="float16"), HOST).reason
-    assert reason == "dtype float16; only float32"
+    assert_refuses_float16("gspc")
 
 
 @pytest.mark.parametrize("target", TARGETS)

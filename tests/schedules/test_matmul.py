@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.schedules import oracles
-from tests.schedules.kernels import HOST
+from tests.schedules.kernels import HOST, TARGETS
 from tests.schedules.products import (
-    TARGETS,
     TOLERANCE,
+    assert_epilogue_and_transposed_weights,
     assert_special_values_stay,
+    assert_takes_constant_float32_only,
     assert_uses_vectors,
     case,
     workload,
@@ -27,10 +26,7 @@ def test_sizes_around_the_tile() -> None:
 
 
 def test_epilogue_and_transposed_weights() -> None:
-    epilogue = oracles.residual_epilogue(Operand((41,), "float32"), (11, 41))
-    w = workload(11, 20, 41, epilogue=epilogue)
-    cases = {t: case("matmul", replace(w, transpose_b=t)) for t in (False, True)}
-    oracles.agree(cases, TOLERANCE)
+    assert_epilogue_and_transposed_weights("matmul", 11)
 
 
 def test_operands_are_broadcast_against_all_leading_dimensions() -> None:
@@ -49,9 +45,7 @@ def test_blocked_loops() -> None:
 
 
 def test_refusals_name_the_property() -> None:
-    w, matmul = workload(8, 8, 8), algorithms()["matmul"]
-    assert "float16" in matmul.supports(replace(w, dtype="float16"), HOST).reason
-    assert "packed is False" in matmul.supports(replace(w, packed=False), HOST).reason
+    assert_takes_constant_float32_only("matmul", workload(8, 8, 8))
 
 
 def test_illegal_parameters_are_named() -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.schedules import oracles
 from tests.schedules.convolutions import (
     CASES,
     GROUPED,
-    TARGETS,
     TOLERANCE,
+    assert_channels_around_the_vector,
+    assert_matches_numpy,
+    assert_refuses_float16,
     assert_special_values_stay,
+    assert_stages_padded_input,
     assert_uses_vectors,
     case,
 )
-from tests.schedules.kernels import HOST
+from tests.schedules.kernels import HOST, TARGETS
 from tests.schedules.oracles import conv_workload
 from tvm_ext.schedules.base import algorithms
 
@@ -24,12 +25,7 @@ V = HOST.lanes
 
 
 def test_matches_numpy() -> None:
-    cases = {
-        (key, block): case("spatial_pack", oracles.with_residual(w), (block, V))
-        for key, w in CASES.items()
-        for block in (0, V)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_matches_numpy("spatial_pack", CASES, layouts=((0, V), (V, V)))
 
 
 def test_groups() -> None:
@@ -45,11 +41,7 @@ def test_groups() -> None:
 
 
 def test_channels_around_the_vector() -> None:
-    cases = {
-        outputs: case("spatial_pack", conv_workload(5, (6, 7), outputs, 3, 1, 1), (0, V))
-        for outputs in (7, 8, 9, 16, 17)
-    }
-    oracles.agree(cases, TOLERANCE)
+    assert_channels_around_the_vector("spatial_pack", (0, V))
 
 
 def test_parameters_change_the_loops_only() -> None:
@@ -82,16 +74,10 @@ def test_weights_are_cut_in_panels_of_output_channels() -> None:
 
 
 def test_refusals_and_illegal_parameters() -> None:
-    algorithm, w = algorithms()["spatial_pack"], CASES["3x3"]
-    grouped = GROUPED["groups of 3 and 5"]
-    reason = algorithm.supports(grouped, HOST).reason
+    reason = algorithms()["spatial_pack"].supports(GROUPED["groups of 3 and 5"], HOST).reason
     assert reason == f"5 output channels a group don't fill {V} lanes"
-    reason = algorithm.supports(replace(w, dtype="float16"), HOST).reason
-    assert reason == "dtype float16; only float32"
-    params = algorithm.default(w, HOST)
-    # Padded input can't be read in place.
-    problem = algorithm.check(w, {**params, "stage": False}, HOST)
-    assert problem == "spatial_pack.stage = False is not one of [True]"
+    assert_refuses_float16("spatial_pack")
+    assert_stages_padded_input("spatial_pack")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -1,0 +1,105 @@
+"""The epilogue inside a kernel: its operands' arguments, and its expression at a position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from tvm import tirx
+
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.emit import Index
+from tvm_ext.schedules.epilogue import Epilogue
+from tvm_ext.schedules.layout import operand_shape
+from tvm_ext.schedules.workload import Shape
+
+
+def declare_operands(epilogue: Epilogue, block: int) -> list[Any]:
+    """Declare one argument for each operand of the epilogue, in the output's layout."""
+    return [
+        emit.argument(f"x{i}", operand_shape(operand.shape, block), operand.dtype)
+        for i, operand in enumerate(epilogue.operands)
+    ]
+
+
+def lifted_epilogue(
+    epilogue: Epilogue, operands: Sequence[Any], out: Shape, block: int
+) -> tuple[Epilogue, list[Any]]:
+    """The epilogue and its operands, viewed under the spatial dimensions `out` of the kernel.
+
+    The kernel has more dimensions than the model, or one row of all positions.
+    """
+    shapes = []
+    for operand in epilogue.operands:
+        n, c, *spatial = operand.shape
+        if len(out) > len(spatial):
+            spatial = [1] * (len(out) - len(spatial)) + spatial
+        elif out[0] == 1 and len(out) == 2 and prod(spatial) in (1, out[1]):
+            spatial = [1, prod(spatial)]
+        shapes.append((n, c, *spatial))
+    lifted = tuple(replace(o, shape=s) for o, s in zip(epilogue.operands, shapes, strict=True))
+    views = [
+        emit.view(x, operand_shape(o.shape, block), o.dtype)
+        for x, o in zip(operands, lifted, strict=True)
+    ]
+    return replace(epilogue, operands=lifted), views
+
+
+def apply_epilogue(
+    epilogue: Epilogue,
+    operands: Sequence[Any],
+    block: int,
+    index: Sequence[Index],
+    results: Sequence[tirx.Expr],
+) -> tirx.Expr:
+    """The epilogue's expression at `index`, which is in the stored (blocked or plain) output."""
+
+    def load(j: int) -> tirx.Expr:
+        shape = epilogue.operands[j].shape
+        if block == 0:
+            return operands[j][tuple(i if d != 1 else 0 for i, d in zip(index, shape, strict=True))]
+        *outer, lane = index
+        at = [i if d != 1 else 0 for i, d in zip(outer, shape, strict=True)]
+        return operands[j][tuple(at if shape[1] == 1 else [*at, lane])]
+
+    return epilogue.evaluate(results, load)
+
+
+def rowwise_epilogue(
+    epilogue: Epilogue, operands: Sequence[Any], out_shape: Sequence[int]
+) -> Callable[[Index, Index, tirx.Expr], tirx.Expr]:
+    """The epilogue of a kernel that sees its output as rows x the last dimension.
+
+    Returns a function of (row, column, result). Operands are broadcast against `out_shape`; one
+    that is constant over all rows, or has every row, costs no index arithmetic.
+    """
+    leading, last = tuple(out_shape[:-1]), out_shape[-1]
+    rows = 1
+    for extent in leading:
+        rows *= extent
+
+    def loader(shape: tuple[int, ...], buffer: Any, dtype: str) -> Callable[..., tirx.Expr]:
+        lead = (1,) * (len(leading) + 1 - len(shape)) + tuple(shape[:-1])
+        width = shape[-1] if shape else 1
+        given = 1
+        for extent in lead:
+            given *= extent
+        flat = emit.view(buffer, (given, width), dtype)
+
+        def load(row: Index, column: Index) -> tirx.Expr:
+            at: Index = 0
+            if given == rows:
+                at = row
+            elif given > 1:
+                below = rows
+                for extent, own in zip(leading, lead, strict=True):
+                    below //= extent
+                    at = at * own + (row // below % extent if own > 1 else 0)
+            return flat[at, column if width == last and width > 1 else 0]
+
+        return load
+
+    loads = [loader(o.shape, x, o.dtype) for o, x in zip(epilogue.operands, operands, strict=True)]
+    return lambda row, column, result: epilogue.evaluate([result], lambda j: loads[j](row, column))

@@ -1,0 +1,147 @@
+"""The loops of spatial pack convolution.
+
+A task takes a chunk of rows and a piece of the output channels: each panel of weights passes over
+the chunk's input, which stays in cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from math import prod
+from typing import Any
+
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import conv_stage, cuts, emit
+from tvm_ext.schedules.base import Params
+from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
+from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.target import CpuTarget
+
+
+def group_blocks(w: ConvWorkload, target: CpuTarget) -> int:
+    """Vectors of output channels in one group."""
+    return -(-(w.out_channels // w.groups) // target.lanes)
+
+
+def reduction_step(w: ConvWorkload, target: CpuTarget) -> int:
+    """Input channels that the inner loop unrolls."""
+    return channel_step(w.in_channels // w.groups, target.lanes)
+
+
+def chunk_extent(g: ConvGeometry) -> int:
+    """What `chunk` counts: positions of a flat convolution, else rows of the first dimension."""
+    if g.flat:
+        return g.staged[0] if g.must_stage else g.out[-1]
+    return g.out[0]
+
+
+def emit_spatial_pack(
+    w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
+) -> None:
+    """Declare the arguments and emit the loops over tasks, panels and tiles."""
+    g, v = ConvGeometry.of(w), target.lanes
+    block_in, block_out = layout
+    width, step, blocks = params["blocks"], reduction_step(w, target), group_blocks(w, target)
+    panels = -(-blocks // width)
+    per_group = w.in_channels // w.groups
+    all_blocks = blocks * w.groups
+
+    data = emit.argument("data", stored_shape(w.in_shape, block_in))
+    weight = emit.argument(
+        "weight", (w.groups * panels, per_group // step, *g.kernel, step, width, v)
+    )
+    operands = declare_operands(w.epilogue, block_out)
+    out = emit.argument("out", stored_shape(w.out_shape, block_out))
+
+    out = emit.view(out, (w.batch, all_blocks, *g.out, v))
+    panel_floats = per_group * prod(g.kernel) * width * v
+    flat_weight = emit.view(weight, (w.groups * panels * panel_floats,))
+    data = conv_stage.lifted_input(w, g, data, block_in)
+    epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, block_out)
+
+    extent, chunk = chunk_extent(g), params["chunk"]
+    pieces = params["pieces"]
+    piece_panels = -(-panels // pieces)
+    pieces = -(-panels // piece_panels)
+    full, rest = divmod(extent, chunk)
+
+    def task(n: Any, group: Any, piece: Any, first: Any, count: int) -> None:
+        source = conv_stage.Source(data, staged=False)
+        if params["stage"]:
+            source = conv_stage.stage(w, g, data, block_in, n, group, first, count)
+        if g.flat:
+            positions = count * prod(g.staged[1:]) if g.must_stage else count
+            start = first * prod(g.staged[1:]) if g.must_stage else first
+            outer: tuple[int, ...] = (1,)
+        else:
+            positions, start = g.out[-1], 0
+            outer = (count, *g.out[1:-1])
+        row_tiles = sum(tiles for tiles, _ in cuts.split_extent(positions, params["tile"]))
+        turns = row_tiles * prod(outer) * (per_group // step)
+        with emit.loop(piece_panels) as p:
+            panel = piece * piece_panels + p
+            guard = panels % piece_panels != 0
+
+            def panel_body() -> None:
+                with emit.nest(outer) as rows:
+                    offset, done = 0, 0
+                    for tiles, rows_tile in cuts.split_extent(positions, params["tile"]):
+                        with emit.loop(tiles) as t:
+                            turn = emit.flat_index(rows, outer) * row_tiles + done + t
+                            _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile, turn)
+                        offset += tiles * rows_tile
+                        done += tiles
+
+            def _tile(
+                n: Any, group: Any, panel: Any, rows: Any, column: Any, size: int, turn: Any
+            ) -> None:
+                acc = emit.RegisterTile(size, width, v)
+                acc.zero()
+                with contextlib.ExitStack() as loops:
+                    co = loops.enter_context(emit.loop(per_group // step))
+                    # The tiles of a panel take turns in asking for the next panel's weights.
+                    following = (group * panels + panel + 1) * panel_floats
+                    now = turn * (per_group // step) + co
+                    emit.prefetch_ahead(flat_weight, following, panel_floats, now, turns)
+                    taps = loops.enter_context(emit.nest(g.kernel))
+                    ci = loops.enter_context(emit.loop(step, "unroll"))
+                    acc.multiply_add(
+                        lambda row: source.load(
+                            g, n, group, per_group, co * step, ci, rows, column + row, taps,
+                            block_in, first,
+                        ),
+                        lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
+                    )  # fmt: skip
+                block0 = group * blocks + cuts.panel_start(panel, width, blocks)
+                at_rows = (0,) if g.flat else (first + rows[0], *rows[1:])
+
+                def store(row: Any, c: Any, lane: Any) -> None:
+                    index = [n, block0 + c, *at_rows, start + column + row, lane]
+                    value = apply_epilogue(
+                        epilogue, operands, block_out, index, [acc.get(row, c, lane)]
+                    )
+                    T.buffer_store(out, value, index)
+
+                acc.each(store)
+
+            if guard:
+                with T.If(panel < panels), T.Then():
+                    panel_body()
+            else:
+                panel_body()
+
+    tasks = full + (1 if rest else 0)
+    with emit.parallel_tasks(w.batch, tasks, w.groups, pieces) as (n, c, group, piece):
+        if not rest:
+            task(n, group, piece, c * chunk, chunk)
+        elif not full:
+            task(n, group, piece, 0, rest)
+        else:
+            with T.If(c < full):
+                with T.Then():
+                    task(n, group, piece, c * chunk, chunk)
+                with T.Else():
+                    task(n, group, piece, full * chunk, rest)
