@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from benchmarks import results, zoo
-from benchmarks.bench_models import build_cost
+from benchmarks.build_cost import build_cost
 from benchmarks.machine import describe_machine
 
 HEADER = ("model", "file, MiB", "build, s", "peak memory, MiB", "3 x file + 1536 MiB")

@@ -6,14 +6,9 @@ Run ``python -m benchmarks.bench_models [--models NAME]... [--threads N]... [--t
 
 from __future__ import annotations
 
-import resource
 import sys
-import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +17,7 @@ from rich.table import Table
 
 from benchmarks import harness, results, zoo
 from benchmarks.accuracy import max_relative_error
+from benchmarks.build_cost import build_cost
 from benchmarks.engines import onnxruntime_engine, openvino_engine
 from benchmarks.machine import describe_machine
 from benchmarks.tvm_threads import prepare_tvm_threads, set_tvm_threads
@@ -82,47 +78,6 @@ class Row:
             f"{self.peer_error:.1e}",
             f"{self.build_s:.1f}",
         ]
-
-
-def build_cost(path: Path, target: str) -> tuple[float, float]:
-    """Build a model in a fresh process, so that nothing else's memory counts.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The ONNX file.
-    target : str
-        What `tvm_ext.build` takes.
-
-    Returns
-    -------
-    tuple[float, float]
-        Seconds, and the process's peak resident memory in MiB, interpreter and libraries included.
-    """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_build_here, path, target).result()
-
-
-def _build_here(path: Path, target: str) -> tuple[float, float]:
-    import tvm_ext
-
-    start = time.perf_counter()
-    tvm_ext.build(path, target)
-    seconds = time.perf_counter() - start
-    return seconds, _peak_mib()
-
-
-def _peak_mib() -> float:
-    """This process's peak resident memory.
-
-    On Linux from its own address space: getrusage's figure is inherited from the parent process.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM:"))
-        return int(line.split()[1]) / 2**10
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def bench_model(

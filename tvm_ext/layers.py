@@ -10,7 +10,8 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from tvm_ext.anchors import ANCHORS, Anchor
+from tvm_ext.anchors import ANCHORS
+from tvm_ext.anchors.anchor import Anchor
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import aligned_shape, scalar_name, tensor_args, to_step
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
@@ -91,7 +92,7 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
                 pairs[1:], {anchor_var: ("value", 0)}, outer, df.shape_of(var), results=1
             )
             return Layer(
-                workload=anchor.workload(epilogue) if epilogue.steps else anchor.workload(None),
+                workload=anchor.workload(epilogue),
                 inputs=tuple(outer[x] for x in anchor.inputs),
                 weights=anchor.weights,
                 operands=tuple(operands),

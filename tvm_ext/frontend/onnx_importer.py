@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import onnx
 import tvm
-from onnx import numpy_helper
 from tvm import relax
-from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
 
 import tvm_ext.frontend.onnx_converters  # noqa: F401  (registers our converters)
 from tvm_ext.errors import ModelError
+from tvm_ext.frontend.emit import emit_main, tensors_of
 from tvm_ext.frontend.onnx_converters.values import const
 from tvm_ext.frontend.onnx_fold import can_fold, fold, fold_inputs
-from tvm_ext.frontend.onnx_graph import Graph, node_label, tensor_array
-from tvm_ext.frontend.onnx_registry import (
-    DEFAULT_DOMAINS,
-    TVM_WRONG,
-    Node,
-    find_converter,
-    find_tvm_converter,
-)
+from tvm_ext.frontend.onnx_graph import Graph, tensor_array
+from tvm_ext.frontend.onnx_node import attributes, convert_node, describe
 from tvm_ext.frontend.onnx_scan import check_nodes
-from tvm_ext.frontend.relax import OUTPUT_NAMES
 
 # Their single output is a tuple of tensors, which must not be spread over several outputs.
 _SEQUENCE_OPS = frozenset(
@@ -63,20 +54,12 @@ def import_graph(graph: Graph) -> tvm.IRModule:
         A node reads a value that nothing produces, or its conversion fails.
     """
     importer = _Importer(graph)
-    params = list(importer.params)
-    bb = importer.bb
-    with bb.function("main", params=params):
-        with bb.dataflow():
-            importer.convert_graph(graph)
-            outputs = [importer.expr(name, "the graph's output") for name in graph.outputs]
-            result = bb.emit_output(outputs[0] if len(outputs) == 1 else relax.Tuple(outputs))
-        bb.emit_func_output(result)
-    mod = bb.get()
-    mod["main"] = mod["main"].with_attrs(
-        {"num_input": len(params), OUTPUT_NAMES: list(graph.outputs)}
-    )
-    # The builder ends a dataflow block with a copy of each output; this drops the copies.
-    return relax.transform.CanonicalizeBindings()(mod)
+
+    def convert() -> list[tuple[str, relax.Expr]]:
+        importer.convert_graph(graph)
+        return [(name, importer.expr(name, "the graph's output")) for name in graph.outputs]
+
+    return emit_main(importer.bb, importer.params, convert)
 
 
 class _Importer:
@@ -137,18 +120,18 @@ class _Importer:
         if node.op_type == "Identity":
             name = node.input[0]
             if self.array(name) is None:
-                self.exprs[node.output[0]] = self.expr(name, _describe(node))
+                self.exprs[node.output[0]] = self.expr(name, describe(node))
             else:
                 self.known[node.output[0]] = self.known[name]
             return True
         if node.op_type in ("Shape", "Size"):
             array = self.array(node.input[0])
             if array is None:
-                shape = self.expr(node.input[0], _describe(node)).ty.shape
+                shape = self.expr(node.input[0], describe(node)).ty.shape
                 shape = tuple(int(d) for d in shape)
             else:
                 shape = array.shape
-            attrs = _attributes(node)
+            attrs = attributes(node)
             dims = shape[attrs.get("start", 0) : attrs.get("end", len(shape))]
             value = np.prod(shape, dtype="int64") if node.op_type == "Size" else dims
             self.known[node.output[0]] = np.asarray(value, "int64")
@@ -172,7 +155,7 @@ class _Importer:
         results = [
             (self.array(v.name), None)
             if self.array(v.name) is not None
-            else (None, self.expr(v.name, _describe(node)))
+            else (None, self.expr(v.name, describe(node)))
             for v in branch.output
         ]
         self.known, self.exprs, self.initializers = outer
@@ -183,66 +166,28 @@ class _Importer:
                 self.exprs[name] = expr
 
     def _convert(self, node: onnx.NodeProto) -> None:
-        inputs = [self.expr(name, _describe(node)) if name else None for name in node.input]
-        info = Node(
-            node_label(node),
-            node.op_type,
-            node.domain,
-            self.opsets.get("" if node.domain in DEFAULT_DOMAINS else node.domain, 1),
-            tuple(node.output),
-        )
-        converter = find_converter(node.op_type, node.domain)
+        inputs = [self.expr(name, describe(node)) if name else None for name in node.input]
         try:
-            if converter is not None:
-                result = converter(self.bb, inputs, _attributes(node), info)
-            else:
-                result = self._convert_with_tvm(inputs, node, info)
-            self._bind(node, result)
+            self._bind(node, convert_node(self.bb, node, inputs, self.opsets))
         except ModelError as err:
-            raise ModelError(f"{_describe(node)}: {err}") from err
+            raise ModelError(f"{describe(node)}: {err}") from err
         # Converters are other people's code (TVM's, users'): whatever they raise, the user should
         # learn at which node of the model.
         except Exception as err:
             shown = [_show(expr) for expr in inputs]
             raise ModelError(
-                f"{_describe(node)} can't be converted: {err} (inputs: {', '.join(shown)})"
+                f"{describe(node)} can't be converted: {err} (inputs: {', '.join(shown)})"
             ) from err
-
-    def _convert_with_tvm(
-        self, inputs: Sequence[relax.Expr | None], node: onnx.NodeProto, info: Node
-    ) -> relax.Expr:
-        converter = find_tvm_converter(info.op_type, info.domain)
-        if converter is None:
-            raise ModelError("the operator has no converter")
-        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
-        for (op_type, name), value in TVM_WRONG.items():
-            if op_type == info.op_type and attrs.get(name) == value:
-                raise ModelError(f"{name}={value.decode()} isn't supported")
-        attrs["tvm_custom"] = {"name": info.name, "num_outputs": len(node.output)}
-        version = 1 if info.domain == "com.microsoft" else info.opset
-        function = converter.get_converter(version)
-        # TVM's converters look values up in a table of nodes and one of parameters; ours are
-        # constants already, so both stay empty.
-        return function(self.bb, onnx_input(inputs), attrs, [{}, {}])
 
     def _bind(self, node: onnx.NodeProto, result: relax.Expr | Sequence[relax.Expr]) -> None:
         """Emit a converter's results and give them the names of the node's outputs."""
         if node.op_type in _SEQUENCE_OPS:
             self.exprs[node.output[0]] = self.bb.normalize(result)
             return
-        if not isinstance(result, list | tuple):
-            result = self.bb.normalize(result)
-            if isinstance(result, relax.Tuple):
-                result = list(result.fields)
-            elif isinstance(result.ty, relax.TupleType):
-                whole = self.bb.emit(result)
-                result = [relax.TupleGetItem(whole, i) for i in range(len(whole.ty.fields))]
-            else:
-                result = [result]
-        if len(result) < len([name for name in node.output if name]):
-            raise ModelError(f"the converter returned {len(result)} of {len(node.output)} outputs")
-        for name, expr in zip(node.output, result, strict=False):
+        tensors = tensors_of(self.bb, result)
+        if len(tensors) < len([name for name in node.output if name]):
+            raise ModelError(f"the converter returned {len(tensors)} of {len(node.output)} outputs")
+        for name, expr in zip(node.output, tensors, strict=False):
             if not name:
                 continue
             if not isinstance(expr, relax.Var | tvm.ir.GenericConst):
@@ -257,27 +202,6 @@ def _check_static(expr: relax.Expr) -> None:
         raise ModelError(f"the result's shape isn't known at import: {ty}")
     if not all(isinstance(d, tvm.tirx.IntImm) for d in ty.shape):
         raise ModelError(f"the result's shape isn't static: {ty}")
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """Return a node's attributes as plain Python and numpy values."""
-    attrs: dict[str, Any] = {}
-    for attribute in node.attribute:
-        value = onnx.helper.get_attribute_value(attribute)
-        if isinstance(value, bytes):
-            value = value.decode()
-        elif isinstance(value, onnx.TensorProto):
-            value = numpy_helper.to_array(value)
-        elif isinstance(value, Iterable) and not isinstance(value, str):
-            value = tuple(v.decode() if isinstance(v, bytes) else v for v in value)
-        attrs[attribute.name] = value
-    return attrs
-
-
-def _describe(node: onnx.NodeProto) -> str:
-    default = node.domain in DEFAULT_DOMAINS
-    operator = node.op_type if default else f"{node.domain}::{node.op_type}"
-    return f"node {node_label(node)!r} ({operator})"
 
 
 def _show(expr: relax.Expr | None) -> str:

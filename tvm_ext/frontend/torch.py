@@ -11,7 +11,7 @@ import tvm
 from tvm_ext.frontend.torch_importer import import_program
 from tvm_ext.frontend.torch_inputs import bind_inputs
 from tvm_ext.frontend.torch_program import prepare_program
-from tvm_ext.frontend.torch_scan import check_operators
+from tvm_ext.frontend.torch_scan import check_operators, running_nodes
 
 if TYPE_CHECKING:
     import torch
@@ -51,5 +51,6 @@ def load_torch(
     """
     prepared = prepare_program(program)
     inputs = bind_inputs(prepared, input_shapes or {}, params or {})
-    check_operators(prepared, inputs)
-    return import_program(prepared, inputs)
+    running = running_nodes(prepared, inputs)
+    check_operators(running)
+    return import_program(prepared, inputs, running)

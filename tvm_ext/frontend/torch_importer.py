@@ -6,6 +6,7 @@ expression. So masks, position tables, transposed weights and shape arithmetic n
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 
 import tvm_ext.frontend.torch_converters  # noqa: F401  (registers our converters)
 from tvm_ext.errors import ModelError
+from tvm_ext.frontend.emit import emit_main, tensors_of
 from tvm_ext.frontend.onnx_converters.values import const, dtype_of, shape_of
-from tvm_ext.frontend.relax import OUTPUT_NAMES
 from tvm_ext.frontend.torch_inputs import NUMBERS, BoundInputs
 from tvm_ext.frontend.torch_program import output_names
 from tvm_ext.frontend.torch_registry import (
@@ -29,18 +30,22 @@ from tvm_ext.frontend.torch_registry import (
     find_converter,
     operator_name,
 )
-from tvm_ext.frontend.torch_scan import can_evaluate, node_label
+from tvm_ext.frontend.torch_scan import node_label
 
 
-def import_program(program: ExportedProgram, inputs: BoundInputs) -> tvm.IRModule:
+def import_program(
+    program: ExportedProgram, inputs: BoundInputs, running: Container[Node]
+) -> tvm.IRModule:
     """Convert a prepared program.
 
     Parameters
     ----------
     program : ExportedProgram
-        A program that passed `check_operators`.
+        From `prepare_program`.
     inputs : BoundInputs
         Its inputs.
+    running : container of Node
+        From `running_nodes`, and passed by `check_operators`. All other nodes are evaluated.
 
     Returns
     -------
@@ -52,35 +57,26 @@ def import_program(program: ExportedProgram, inputs: BoundInputs) -> tvm.IRModul
     ModelError
         A node can't be converted.
     """
-    importer = _Importer(inputs)
-    bb = importer.bb
+    importer = _Importer(inputs, running)
     names = output_names(program)
     for node in program.graph.find_nodes(op="placeholder"):
         importer.bind(node)
-    with bb.function("main", params=list(importer.params.values())):
-        with bb.dataflow():
-            for node in program.graph.nodes:
-                importer.visit(node)
-            (results,) = program.graph.output_node().args
-            outputs = importer.outputs(dict(zip(names, results, strict=True)))
-            exprs = list(outputs.values())
-            result = bb.emit_output(exprs[0] if len(exprs) == 1 else relax.Tuple(exprs))
-        bb.emit_func_output(result)
-    mod = bb.get()
-    mod["main"] = mod["main"].with_attrs(
-        {"num_input": len(importer.params), OUTPUT_NAMES: list(outputs)}
-    )
-    # The builder ends a dataflow block with a copy of each output; this drops the copies.
-    return relax.transform.CanonicalizeBindings()(mod)
+
+    def convert() -> list[tuple[str, relax.Expr]]:
+        for node in program.graph.nodes:
+            importer.visit(node)
+        (results,) = program.graph.output_node().args
+        return importer.outputs(dict(zip(names, results, strict=True)))
+
+    return emit_main(importer.bb, list(importer.params.values()), convert)
 
 
 class _Importer:
-    def __init__(self, inputs: BoundInputs) -> None:
+    def __init__(self, inputs: BoundInputs, running: Container[Node]) -> None:
         self.bb = relax.BlockBuilder()
-        self.inputs = inputs
+        self.inputs, self.running = inputs, running
         self.known: dict[Node, Any] = {}
         self.exprs: dict[Node, Any] = {}
-        self.running: set[Node] = set()
         self.params: dict[str, relax.Var] = {}
         # Only its converters are used: they read their arguments in `env`, and emit into our block.
         self.tvm = ExportedProgramImporter()
@@ -89,23 +85,21 @@ class _Importer:
 
     def bind(self, node: Node) -> None:
         """Give a placeholder its value, or make it a parameter."""
-        if node.name in self.inputs.known:
-            self.known[node] = self.inputs.known[node.name]
-        else:
+        if node in self.running:
             shape, dtype = self.inputs.shapes[node.name], node.meta["val"].dtype
             param = relax.Var(node.name, relax.TensorType(shape, dtype_name(dtype)))
             self.exprs[node] = self.params[node.name] = param
-            self.running.add(node)
+        else:
+            self.known[node] = self.inputs.known[node.name]
 
     def visit(self, node: Node) -> None:
         """Find the value of an operator's node, in `known` or in `exprs`."""
         if node.op == "call_function" and node.target not in IGNORED:
             try:
-                if can_evaluate(node, self.running):
-                    self.known[node] = self.evaluate(node)
-                else:
-                    self.running.add(node)
+                if node in self.running:
                     self.exprs[node] = self.convert(node)
+                else:
+                    self.known[node] = self.evaluate(node)
             # Converters are other people's code (TVM's, torch's): whatever they raise, the user
             # should learn at which node of the model.
             except Exception as err:
@@ -114,8 +108,8 @@ class _Importer:
                     f"converted: {err}"
                 ) from err
 
-    def outputs(self, results: dict[str, Any]) -> dict[str, relax.Expr]:
-        """The expressions that the program returns; None isn't one of them."""
+    def outputs(self, results: dict[str, Any]) -> list[tuple[str, relax.Expr]]:
+        """The expressions that the program returns, with their names; None isn't one of them."""
         values = {
             name: self.expr(result) if isinstance(result, Node) else result
             for name, result in results.items()
@@ -123,7 +117,7 @@ class _Importer:
         for name, value in values.items():
             if value is not None and not isinstance(value, relax.Expr):
                 raise ModelError(f"the output {name!r} is {value!r}; only tensors can be outputs")
-        found = {name: value for name, value in values.items() if value is not None}
+        found = [(name, value) for name, value in values.items() if value is not None]
         if not found:
             raise ModelError("the program returns no tensor")
         return found
@@ -185,18 +179,12 @@ class _Importer:
         wanted = node.meta["val"]
         if isinstance(wanted, torch.Tensor):
             return self.checked(node, result, wanted)
-        if not isinstance(result, list | tuple):
-            result = self.bb.normalize(result)
-            if isinstance(result.ty, relax.TupleType):
-                whole = result if isinstance(result, relax.Var) else self.bb.emit(result)
-                result = [relax.TupleGetItem(whole, i) for i in range(len(whole.ty.fields))]
-            else:
-                # TVM leaves out what isn't used at inference, such as a batch norm's statistics.
-                result = [result]
-        result = [*result, *[None] * (len(wanted) - len(result))]
+        found = tensors_of(self.bb, result)
+        # TVM leaves out what isn't used at inference, such as a batch norm's statistics.
+        found += [None] * (len(wanted) - len(found))
         return [
             None if x is None else self.checked(node, x, w)
-            for x, w in zip(result, wanted, strict=True)
+            for x, w in zip(found, wanted, strict=True)
         ]
 
     def checked(self, node: Node, expr: relax.Expr, wanted: torch.Tensor) -> relax.Expr:

@@ -1,6 +1,8 @@
-"""The check, before any conversion, that every operator of a program has a converter."""
+"""Which nodes are left for run time, and the check that each of these has a converter."""
 
 from __future__ import annotations
+
+from collections.abc import Container, Iterable
 
 import torch
 from torch.export import ExportedProgram
@@ -13,31 +15,45 @@ from tvm_ext.frontend.torch_registry import IGNORED, is_supported, operator_name
 _REMEDY = "take them apart first, with ExportedProgram.run_decompositions({operator: function})"
 
 
-def check_operators(program: ExportedProgram, inputs: BoundInputs) -> None:
-    """Raise UnsupportedOperatorsError naming all nodes of all operators without a converter."""
-    placeholders = program.graph.find_nodes(op="placeholder")
-    running = {node for node in placeholders if node.name in inputs.shapes}
-    missing: dict[str, list[str]] = {}
+def running_nodes(program: ExportedProgram, inputs: BoundInputs) -> dict[Node, None]:
+    """Return the nodes whose values are only known when the program runs.
+
+    Parameters
+    ----------
+    program : ExportedProgram
+        From `prepare_program`.
+    inputs : BoundInputs
+        Its inputs.
+
+    Returns
+    -------
+    dict of Node to None
+        Placeholders and operators, in the program's order.
+    """
+    running: dict[Node, None] = {}
     for node in program.graph.nodes:
-        if node.op != "call_function" or node.target in IGNORED or can_evaluate(node, running):
-            continue
-        running.add(node)
-        if not is_supported(node.target):
+        if node.op == "placeholder":
+            runs = node.name in inputs.shapes
+        else:
+            operator = node.op == "call_function" and node.target not in IGNORED
+            runs = operator and not _can_evaluate(node, running)
+        if runs:
+            running[node] = None
+    return running
+
+
+def check_operators(running: Iterable[Node]) -> None:
+    """Raise UnsupportedOperatorsError naming all nodes of all operators without a converter."""
+    missing: dict[str, list[str]] = {}
+    for node in running:
+        if node.op == "call_function" and not is_supported(node.target):
             missing.setdefault(operator_name(node.target), []).append(node_label(node))
     if missing:
         raise UnsupportedOperatorsError(missing, _REMEDY)
 
 
-def can_evaluate(node: Node, running: set[Node]) -> bool:
-    """Tell whether a node's value follows from what is known before the program runs.
-
-    Parameters
-    ----------
-    node : Node
-        A node of the kind ``call_function``.
-    running : set of Node
-        The nodes whose values are only known when the program runs.
-    """
+def _can_evaluate(node: Node, running: Container[Node]) -> bool:
+    """Tell whether an operator's value follows from what is known before the program runs."""
     if isinstance(node.meta.get("val"), NUMBERS):
         return True
     tags = getattr(node.target, "tags", ())
