@@ -13,16 +13,43 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from benchmarks.zoo import efficientnet_lite, minilm, mobilenet, onnx_light, ppocr, resnet
+from benchmarks.zoo import (
+    c3d,
+    detector,
+    efficientnet_lite,
+    gpt2,
+    minilm,
+    mobilenet,
+    onnx_light,
+    ppocr,
+    resnet,
+    vit,
+)
 from benchmarks.zoo.recipe import Inputs, MissingPackageError, Recipe
 
-__all__ = ["NAMES", "MissingPackageError", "cache_dir", "path", "recipe", "sample_inputs"]
+__all__ = [
+    "FUSION_MODELS",
+    "NAMES",
+    "MissingPackageError",
+    "cache_dir",
+    "path",
+    "recipe",
+    "sample_inputs",
+]
 
 _FAMILIES = (onnx_light, resnet, mobilenet, efficientnet_lite, ppocr, minilm)
-_RECIPES = {recipe.name: recipe for family in _FAMILIES for recipe in family.RECIPES}
+_FUSION_FAMILIES = (gpt2, vit, detector, c3d)
+_RECIPES = {
+    recipe.name: recipe for family in (*_FAMILIES, *_FUSION_FAMILIES) for recipe in family.RECIPES
+}
 
-NAMES: tuple[str, ...] = tuple(_RECIPES)
-"""The names of all models."""
+NAMES: tuple[str, ...] = tuple(recipe.name for family in _FAMILIES for recipe in family.RECIPES)
+"""The models that the benchmarks take unless others are named."""
+
+FUSION_MODELS: tuple[str, ...] = tuple(
+    recipe.name for family in _FUSION_FAMILIES for recipe in family.RECIPES
+)
+"""Models whose time depends on what is fused: attention, a detector's neck, 3-D convolutions."""
 
 
 def recipe(name: str) -> Recipe:
@@ -34,7 +61,7 @@ def recipe(name: str) -> Recipe:
         If there is no such model; the message lists those there are.
     """
     if name not in _RECIPES:
-        raise KeyError(f"no model {name!r} in the zoo; there are: {', '.join(NAMES)}")
+        raise KeyError(f"no model {name!r} in the zoo; there are: {', '.join(_RECIPES)}")
     return _RECIPES[name]
 
 
@@ -50,7 +77,7 @@ def path(name: str) -> Path:
     Parameters
     ----------
     name : str
-        One of `NAMES`.
+        One of `NAMES` or `FUSION_MODELS`.
 
     Returns
     -------
@@ -79,7 +106,7 @@ def sample_inputs(name: str, seed: int = 0) -> Inputs:
     Parameters
     ----------
     name : str
-        One of `NAMES`.
+        One of `NAMES` or `FUSION_MODELS`.
     seed : int
         Same seed, same inputs.
 

@@ -7,6 +7,8 @@ import click
 from benchmarks import zoo
 from benchmarks.zoo.activations import activations
 
+_ALL = (*zoo.NAMES, *zoo.FUSION_MODELS)
+
 
 @click.command()
 @click.argument("names", nargs=-1)
@@ -16,15 +18,15 @@ from benchmarks.zoo.activations import activations
 def main(names: tuple[str, ...], show: bool, every: bool, check: bool) -> None:
     """Make the models NAMES (unless cached) and print their paths."""
     if show:
-        for name in zoo.NAMES:
+        for name in _ALL:
             click.echo(f"{name:20} {zoo.recipe(name).summary}")
         return
     if not names and not every:
         raise click.UsageError("name a model, or say --list or --all")
-    unknown = [name for name in names if name not in zoo.NAMES]
+    unknown = [name for name in names if name not in _ALL]
     if unknown:
-        raise click.UsageError(f"no model {unknown[0]!r}; there are: {', '.join(zoo.NAMES)}")
-    for name in zoo.NAMES if every else names:
+        raise click.UsageError(f"no model {unknown[0]!r}; there are: {', '.join(_ALL)}")
+    for name in _ALL if every else names:
         try:
             path = zoo.path(name)
         except zoo.MissingPackageError as error:

@@ -36,26 +36,46 @@ class GraphBuilder:
         self._nodes.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
         return output
 
+    def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
+        """Append a Split and return its outputs' names."""
+        name = f"Split_{len(self._nodes)}"
+        outputs = [f"{name}_output_{i}" for i in range(len(sizes))]
+        inputs = [x, self.integers(f"{name}.sizes", sizes)]
+        self._nodes.append(helper.make_node("Split", inputs, outputs, name=name, axis=axis))
+        return outputs
+
+    def scalar(self, name: str, value: float) -> str:
+        """Add a float32 initializer without dimensions."""
+        return self.weight(name, np.array(value, np.float32))
+
+    def integers(self, name: str, values: Sequence[int]) -> str:
+        """Add a vector of int64 as initializer."""
+        return self.weight(name, np.array(values, np.int64))
+
     def conv(
         self,
         x: str,
         name: str,
         weight: np.ndarray,
         *,
+        bias: np.ndarray | None = None,
         stride: int = 1,
         pads: tuple[int, int] = (0, 0),
         group: int = 1,
     ) -> str:
-        """Append a 2-D convolution without bias; `weight` is OIHW, `pads` (before, after)."""
+        """Append a convolution; `weight` is OIHW or OIDHW, `pads` (before, after) each axis."""
+        rank = weight.ndim - 2
+        biases = [] if bias is None else [self.weight(f"{name}.bias", bias)]
         return self.op(
             "Conv",
             x,
             self.weight(f"{name}.weight", weight),
+            *biases,
             name=name,
             kernel_shape=list(weight.shape[2:]),
-            strides=[stride, stride],
-            pads=[pads[0], pads[0], pads[1], pads[1]],
-            dilations=[1, 1],
+            strides=[stride] * rank,
+            pads=[pads[0]] * rank + [pads[1]] * rank,
+            dilations=[1] * rank,
             group=group,
         )
 
@@ -80,9 +100,19 @@ class GraphBuilder:
         high = self.weight("clip_max", np.array(6.0, np.float32))
         return self.op("Clip", x, low, high)
 
+    def erf_gelu(self, x: str) -> str:
+        """Append x * (1 + erf(x / sqrt 2)) / 2 as exporters without a Gelu operator write it."""
+        y = self.op("Erf", self.op("Div", x, self.scalar("sqrt_2", np.sqrt(2.0))))
+        y = self.op("Mul", x, self.op("Add", y, self.scalar("one", 1.0)))
+        return self.op("Mul", y, self.scalar("half", 0.5))
+
     def classifier(self, x: str, name: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """Append global average pool, flatten and a dense layer; `weight` is (out, in)."""
         x = self.op("Flatten", self.op("GlobalAveragePool", x), axis=1)
+        return self.dense(x, name, weight, bias)
+
+    def dense(self, x: str, name: str, weight: np.ndarray, bias: np.ndarray) -> str:
+        """Append a fully connected layer on (N, in); `weight` is (out, in)."""
         return self.op(
             "Gemm",
             x,

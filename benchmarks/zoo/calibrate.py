@@ -31,7 +31,7 @@ def calibrate(model: onnx.ModelProto, inputs: Inputs, logits_std: float = 2.5) -
     model : onnx.ModelProto
         Opset 9 to 17; weights are float32 initializers, each used by one node. Changed in place.
     inputs : dict[str, numpy.ndarray]
-        The sample.
+        The sample; of a larger batch than the model's where no node of the graph fixes the batch.
     logits_std : float
         Standard deviation that the last fully connected layer or convolution gets; the others
         get 1.
@@ -69,6 +69,7 @@ class _Probe:
     outputs: list[str] = field(default_factory=list)
     updates: dict = field(default_factory=dict)
     reshaped: dict[str, str] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = onnx.shape_inference.infer_shapes(self.model).graph
@@ -80,6 +81,7 @@ class _Probe:
         layers = [n.output[0] for n in graph.node if n.op_type in ("Conv", "Gemm")]
         # Some exporters keep a fully connected layer's weight in 4-D behind a Reshape.
         self.reshaped = {n.output[0]: n.input[0] for n in graph.node if n.op_type == "Reshape"}
+        self.ranks = {weight.name: len(weight.dims) for weight in graph.initializer}
         for node in graph.node:
             if node.op_type == "BatchNormalization":
                 self._probe_batch_norm(node)
@@ -88,7 +90,7 @@ class _Probe:
                 # the last layer, where classes must differ in their mean.
                 shape = shapes.get(node.output[0], ())
                 last = node.output[0] == layers[-1]
-                per_channel = not last and len(shape) == 4 and shape[2] * shape[3] > 1
+                per_channel = not last and len(shape) > 2 and np.prod(shape[2:]) > 1
                 target = self.logits_std if last else 1.0
                 self._probe_layer(node, per_channel, target)
             else:
@@ -100,7 +102,12 @@ class _Probe:
         graph = helper.make_graph(
             self.nodes,
             "probe",
-            self.model.graph.input,
+            [
+                helper.make_tensor_value_info(
+                    key, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+                )
+                for key, value in inputs.items()
+            ],
             [helper.make_empty_tensor_value_info(name) for name in self.outputs],
             [
                 *self.model.graph.initializer,
@@ -128,8 +135,9 @@ class _Probe:
         self.constants[f"probe/{name}"] = np.array(value, dtype)
         return f"probe/{name}"
 
-    def _as_channels(self, vector: str) -> str:
-        return self._op("Reshape", vector, self._constant("nchw", [1, -1, 1, 1], np.int64))
+    def _as_channels(self, vector: str, rank: int = 4) -> str:
+        shape = [1, -1, *[1] * (rank - 2)]
+        return self._op("Reshape", vector, self._constant(f"channels{rank}", shape, np.int64))
 
     def _mean_and_variance(self, x: str, axes: list[int]) -> tuple[str, str, str]:
         """Return x minus its mean, the mean and the variance, the latter two as outputs."""
@@ -165,8 +173,8 @@ class _Probe:
             # Before opset 11 the third input is not optional.
             raw.input.append(self._constant("zero", [0.0]))
         self.nodes.append(raw)
-        every_axis = [0, 1] if node.op_type == "Gemm" else [0, 1, 2, 3]
-        axes = [0, 2, 3] if per_channel else every_axis
+        rank = 2 if node.op_type == "Gemm" else self.ranks[weight]
+        axes = [axis for axis in range(rank) if axis != 1 or not per_channel]
         centred, mean, variance = self._mean_and_variance(raw.output[0], axes)
         # The mean can be taken out only where a bias can put it back in, channel by channel.
         shift = per_channel and bias is not None
@@ -176,7 +184,7 @@ class _Probe:
         if bias is None:
             self._op("Identity", scaled, output=node.output[0])
         else:
-            by_channel = self._as_channels(bias) if node.op_type == "Conv" else bias
+            by_channel = self._as_channels(bias, rank) if node.op_type == "Conv" else bias
             self._op("Add", scaled, by_channel, output=node.output[0])
 
         def factor(statistics: dict[str, np.ndarray]) -> np.ndarray:

@@ -41,12 +41,6 @@ class _Encoder:
         self.weights = weights
         self.sequence = sequence
 
-    def scalar(self, name: str, value: float) -> str:
-        return self.graph.weight(name, np.array(value, np.float32))
-
-    def integers(self, name: str, values: list[int]) -> str:
-        return self.graph.weight(name, np.array(values, np.int64))
-
     def linear(self, x: str, name: str) -> str:
         weight = self.graph.weight(f"{name}.weight_T", self.weights[f"{name}.weight"].T)
         bias = self.graph.weight(f"{name}.bias", self.weights[f"{name}.bias"])
@@ -82,14 +76,14 @@ class _Encoder:
     def additive_mask(self) -> str:
         """Turn the mask (1, S) of ones and zeros into (1, 1, 1, S), zero or the lowest float."""
         graph = self.graph
-        mask = graph.op("Unsqueeze", "attention_mask", self.integers("mask_axes", [1, 2]))
+        mask = graph.op("Unsqueeze", "attention_mask", graph.integers("mask_axes", [1, 2]))
         mask = graph.op("Cast", mask, to=onnx.TensorProto.FLOAT)
-        mask = graph.op("Sub", self.scalar("one", 1.0), mask)
-        return graph.op("Mul", mask, self.scalar("lowest", float(np.finfo(np.float32).min)))
+        mask = graph.op("Sub", graph.scalar("one", 1.0), mask)
+        return graph.op("Mul", mask, graph.scalar("lowest", float(np.finfo(np.float32).min)))
 
     def attention(self, x: str, mask: str, name: str) -> str:
         graph = self.graph
-        split = self.integers("split_heads", [1, self.sequence, _HEADS, _HIDDEN // _HEADS])
+        split = graph.integers("split_heads", [1, self.sequence, _HEADS, _HIDDEN // _HEADS])
 
         def heads(role: str, perm: list[int]) -> str:
             y = graph.op("Reshape", self.linear(x, f"{name}.self.{role}"), split)
@@ -98,23 +92,16 @@ class _Encoder:
         query, key = heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])
         value = heads("value", [0, 2, 1, 3])
         scores = graph.op("MatMul", query, key)
-        scores = graph.op("Div", scores, self.scalar("sqrt_head", np.sqrt(_HIDDEN // _HEADS)))
+        scores = graph.op("Div", scores, graph.scalar("sqrt_head", np.sqrt(_HIDDEN // _HEADS)))
         weights = graph.op("Softmax", graph.op("Add", scores, mask), axis=-1)
         y = graph.op("Transpose", graph.op("MatMul", weights, value), perm=[0, 2, 1, 3])
-        y = graph.op("Reshape", y, self.integers("join_heads", [1, self.sequence, _HIDDEN]))
+        y = graph.op("Reshape", y, graph.integers("join_heads", [1, self.sequence, _HIDDEN]))
         y = self.linear(y, f"{name}.output.dense")
         return self.layer_norm(graph.op("Add", y, x), f"{name}.output.LayerNorm")
 
-    def gelu(self, x: str) -> str:
-        """x * (1 + erf(x / sqrt 2)) / 2."""
-        graph = self.graph
-        y = graph.op("Erf", graph.op("Div", x, self.scalar("sqrt_2", np.sqrt(2.0))))
-        y = graph.op("Mul", x, graph.op("Add", y, self.scalar("one", 1.0)))
-        return graph.op("Mul", y, self.scalar("half", 0.5))
-
     def layer(self, x: str, mask: str, name: str) -> str:
         x = self.attention(x, mask, f"{name}.attention")
-        y = self.gelu(self.linear(x, f"{name}.intermediate.dense"))
+        y = self.graph.erf_gelu(self.linear(x, f"{name}.intermediate.dense"))
         y = self.linear(y, f"{name}.output.dense")
         return self.layer_norm(self.graph.op("Add", y, x), f"{name}.output.LayerNorm")
 

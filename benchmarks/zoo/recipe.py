@@ -101,3 +101,23 @@ def random_image(rng: np.random.Generator, size: int = 224) -> np.ndarray:
         coarse = rng.normal(size=(3, size // block, size // block))
         image += coarse.repeat(block, axis=1).repeat(block, axis=2)
     return (image[np.newaxis] / np.sqrt(3)).astype(np.float32)
+
+
+def random_clip(rng: np.random.Generator, frames: int = 16, size: int = 112) -> np.ndarray:
+    """Make a film of a camera that pans over a random image, a pixel a frame.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of randomness.
+    frames, size : int
+        The number of frames, and their height and width; `frames` + `size` is a multiple of 32.
+
+    Returns
+    -------
+    numpy.ndarray
+        float32, shape (1, 3, frames, size, size), mean about 0 and standard deviation about 1.
+    """
+    scene = random_image(rng, frames + size)
+    shown = [scene[:, :, t : t + size, t : t + size] for t in range(frames)]
+    return np.stack(shown, axis=2)

@@ -78,7 +78,8 @@ def test_missing_package_says_what_to_run():
 
 def test_command_line():
     listed = CliRunner().invoke(main, ["--list"])
-    assert [line.split()[0] for line in listed.output.splitlines()] == list(zoo.NAMES)
+    names = [line.split()[0] for line in listed.output.splitlines()]
+    assert names == [*zoo.NAMES, *zoo.FUSION_MODELS]
     wrong = CliRunner().invoke(main, ["lenet"])
     assert wrong.exit_code == 2
     assert "no model 'lenet'" in wrong.output
