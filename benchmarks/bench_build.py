@@ -12,7 +12,7 @@ from benchmarks import results, zoo
 from benchmarks.build_cost import build_cost
 from benchmarks.machine import describe_machine
 
-HEADER = ("model", "file, MiB", "build, s", "peak memory, MiB", "3 x file + 1536 MiB")
+HEADER = ("model", "file, MiB", "build and first run, s", "peak memory, MiB", "3 x file + 1536 MiB")
 
 
 @click.command()
@@ -30,8 +30,8 @@ def main(write: bool) -> None:
     machine = describe_machine()
     body = (
         f"## Building\n\n`python -m benchmarks.bench_build` on {machine['cpu']}, "
-        f"{', '.join(machine['isa'])}: loading, planning and compiling in a fresh process.\n\n"
-        + results.markdown_table(HEADER, rows)
+        f"{', '.join(machine['isa'])}: loading, planning, compiling and running "
+        "once in a fresh process.\n\n" + results.markdown_table(HEADER, rows)
     )
     Console().print(body, markup=False)
     if write:

@@ -33,7 +33,7 @@ HEADER = (
     "ratio to best peer",
     f"error of {OURS}",
     f"error of {OPENVINO}",
-    "build, s",
+    "build and first run, s",
 )
 
 

@@ -48,6 +48,7 @@ def build(
     Returns
     -------
     Executable
+        LLVM makes its machine code when it first runs, a quarter of the whole time, or is saved.
 
     Raises
     ------
