@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
-from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.conv_geometry import lifting, pointwise
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
@@ -105,6 +105,15 @@ class ColumnGeometry:
         """Extents that `count` rows of the first dimension read."""
         first = (count - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
         return (first, *self.staged[1:])
+
+
+def overflow(
+    w: ConvWorkload, g: ColumnGeometry, chunk: int, passes: int, target: CpuTarget
+) -> float:
+    """Seconds, on all cores, for what tasks of `chunk` rows read beyond their share of L2."""
+    tasks = w.batch * w.groups * -(-g.out[0] // chunk)
+    nbytes = 4 * w.in_channels // w.groups * prod(g.reach(chunk))
+    return tasks * costs.overflow(nbytes, passes, target) / costs.busy_cores(tasks, target)
 
 
 def vector_lanes(columns: int, target: CpuTarget) -> int:

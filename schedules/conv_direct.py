@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.column_stage import stage_columns
 from tvm_ext.schedules.conv_geometry import lifting
@@ -23,7 +23,6 @@ from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.target import CpuTarget
 
-_L2_SHARE = 0.5
 _MOST_CHANNELS = 12
 
 
@@ -73,7 +72,7 @@ class ConvDirect(Algorithm[ConvWorkload]):
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
         w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
-        return columns_cost(w, g, _tile(g, params, target), params["stage"], target)
+        return columns_cost(w, g, _tile(g, params, target), params, target)
 
     def pack(
         self,
@@ -104,7 +103,7 @@ def default_chunk(w: ConvWorkload, g: cc.ColumnGeometry, high: int, target: CpuT
     """Rows of the first dimension whose input takes its share of the L2 cache, in even chunks."""
     extent, others = g.out[0], w.batch * w.groups
     row = 4 * w.in_channels // w.groups * prod(g.staged[1:])
-    fit = int(_L2_SHARE * target.l2 / row) // g.stride[0] - (g.kernel[0] - 1)
+    fit = int(costs.L2_SHARE * target.l2 / row) // g.stride[0] - (g.kernel[0] - 1)
     chunks = -(-extent // min(extent, max(1, fit, high if len(g.out) == 2 else 1)))
     while chunks * others % target.cores and chunks < extent and extent >= 4 * target.cores:
         chunks += 1
@@ -112,7 +111,7 @@ def default_chunk(w: ConvWorkload, g: cc.ColumnGeometry, high: int, target: CpuT
 
 
 def columns_cost(
-    w: ConvWorkload, g: cc.ColumnGeometry, tile: cc.ColumnTile, staged: bool, target: CpuTarget
+    w: ConvWorkload, g: cc.ColumnGeometry, tile: cc.ColumnTile, params: Params, target: CpuTarget
 ) -> float:
     """Seconds of a convolution in vectors of columns, on all cores."""
     per_group = w.out_channels // w.groups
@@ -120,8 +119,9 @@ def columns_cost(
     cycles = steps * cc.tile_cycles(tile, per_group, g.out[-2], g.out[-1], target)
     # Two vectors of multiply-adds a cycle are the peak.
     compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
-    traffic = w.bytes + (8 * w.batch * w.in_channels * prod(g.staged) if staged else 0)
-    return compute + 0.5 * traffic / target.memory_bandwidth
+    compute += cc.overflow(w, g, params["chunk"], -(-per_group // tile.channels), target)
+    copied = 8 * w.batch * w.in_channels * prod(g.staged) if params["stage"] else 0
+    return compute + 0.5 * (w.bytes + copied) / target.memory_bandwidth
 
 
 def _tile(g: cc.ColumnGeometry, params: Params, target: CpuTarget) -> cc.ColumnTile:

@@ -25,7 +25,6 @@ from tvm_ext.schedules.tiles import Tile, efficiency
 from tvm_ext.schedules.window import unflatten
 from tvm_ext.target import CpuTarget
 
-_L2_SHARE = 0.5
 # Cycles to copy one element: blocked input by vectors, plain input one by one.
 _COPY_CYCLES = {False: 1.5, True: 0.5}
 
@@ -66,7 +65,7 @@ class ConvGemm(Algorithm[ConvWorkload]):
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, positions, columns = workload, prod(workload.out_spatial), _columns(workload, target)
         tile = gemm_cuts.best_panel_tile(positions, columns, target)
-        fit = max(1, int(_L2_SHARE * target.l2 / (4 * _depth(w))) // tile.rows) * tile.rows
+        fit = max(1, int(costs.L2_SHARE * target.l2 / (4 * _depth(w))) // tile.rows) * tile.rows
         chunks = -(-positions // fit)
         while chunks * w.batch % target.cores and positions >= 2 * tile.rows * (chunks + 1):
             chunks += 1

@@ -45,17 +45,20 @@ class Source:
 
     def load(
         self, g: ConvGeometry, n: Any, group: Any, per_group: int, channel: Any, inner: Any,
-        rows: Any, column: Any, taps: Any, block: int, first: Any,
+        row: Any, column: Any, taps: Any, block: int, origin: Sequence[Any],
     ) -> tirx.Expr:  # fmt: skip
-        """Element for input channel group * per_group + channel + inner at an output position."""
+        """Element for input channel group * per_group + channel + inner at an output position.
+
+        The position is `row` rows after the task's `origin`; see `stage`.
+        """
         base = channel if self.staged else group * per_group + channel
         at: tuple[Any, ...]
         if g.flat:
-            # A flat task's own positions start at `first` in the tensor, at 0 in its copy.
-            at = (0, column if self.staged else first + column)
+            # A flat task's own positions start at its origin in the tensor, at 0 in its copy.
+            at = (0, column if self.staged else origin[0] + column)
         else:
-            origin = 0 if self.staged else first
-            position = (origin + rows[0], *rows[1:], column)
+            start = [0] * len(origin) if self.staged else origin
+            position = (*start[:-1], start[-1] + row, column)
             at = tuple(
                 p * s + tap * d
                 for p, s, tap, d in zip(position, g.stride, taps, g.dilation, strict=True)
@@ -69,9 +72,14 @@ class Source:
 
 def stage(
     w: ConvWorkload, g: ConvGeometry, data: Any, block: int,
-    n: Any, group: Any, first: Any, count: int,
+    n: Any, group: Any, origin: Sequence[Any], count: int,
 ) -> Source:  # fmt: skip
-    """Copy what output rows [first, first + count) of one group read, padded with zeros."""
+    """Copy what one task reads, padded with zeros.
+
+    A task computes `count` rows of one group, which start at `origin` in the output's dimensions
+    without the last: rows of one slice, where there are three. A flat convolution's counts in the
+    first dimension of what it stages.
+    """
     per_group = w.in_channels // w.groups
     lanes = block or 1
     # A group may start inside a block: then the copy is of its own channels, lane by lane.
@@ -82,7 +90,8 @@ def stage(
     elif g.flat:
         local = (count, *g.staged[1:])
     else:
-        local = ((count - 1) * g.stride[0] + g.dilation[0] * (g.kernel[0] - 1) + 1, *g.staged[1:])
+        *slices, rows = (d * (k - 1) + 1 for d, k in zip(g.dilation, g.kernel[:-1], strict=False))
+        local = (*slices, (count - 1) * g.stride[-2] + rows, g.staged[-1])
     extents = (1, prod(local)) if g.flat else local
     copy = emit.workspace((channels, *extents) + ((block,) if block else ()))
 
@@ -102,14 +111,14 @@ def stage(
             emit.nest((channels, *local)) as (c, *at),
             emit.loop(lanes, "vectorized") as lane,
         ):
+            first = origin[0]
             position = (first + at[0], *at[1:]) if g.must_stage else (0, first + at[1])
             where = [p * s for p, s in zip(position, g.subsample, strict=True)]
             put(c, (0, emit.flat_index(at, local)), lane, value(c, where, lane))
         return Source(copy, True)
 
     with emit.nest((channels, *local[:-1])) as (c, *at):
-        start = (first * g.stride[0], *(0,) * (len(at) - 1))
-        where = [x + s - b for x, s, b in zip(at, start, g.before, strict=False)]
+        where = [x + o * s - b for x, o, s, b in zip(at, origin, g.stride, g.before, strict=False)]
         copy_row(
             g.spatial[-1], g.before[-1], local[-1],
             row_bounds(where, g.spatial, g.before, g.staged),

@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
@@ -23,7 +23,6 @@ from tvm_ext.schedules.row_copy import copy_row, row_bounds
 from tvm_ext.schedules.transposed_geometry import Phase, TransposedGeometry
 from tvm_ext.target import CpuTarget
 
-_L2_SHARE = 0.5
 _MOST_CHANNELS = 12
 
 
@@ -62,7 +61,7 @@ class ConvTranspose(Algorithm[ConvTransposeWorkload]):
         choices = range(1, min(per_group, _MOST_CHANNELS) + 1)
         tile = cc.best_column_tile(choices, per_group, g.most[-2], g.most[-1], target)
         row = 4 * w.in_channels // w.groups * prod(g.spatial[1:])
-        chunks = -(-rows // max(1, min(rows, int(_L2_SHARE * target.l2 / row))))
+        chunks = -(-rows // max(1, min(rows, int(costs.L2_SHARE * target.l2 / row))))
         others = w.batch * w.groups
         while chunks * others % target.cores and chunks < rows:
             chunks += 1

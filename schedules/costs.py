@@ -10,6 +10,8 @@ FORK_SECONDS = 5e-6
 _FORK_BYTES = 256 << 10
 # Share of the shorter of two times that isn't hidden behind the longer.
 _EXPOSED = 0.3
+# Share of the L2 cache that one task's input may take; the rest is for weights and output.
+L2_SHARE = 0.5
 
 
 def busy_cores(tasks: int, target: CpuTarget) -> float:
@@ -31,6 +33,11 @@ def copy_cost(nbytes: int, parallel: bool, target: CpuTarget) -> float:
     """Seconds of a kernel that only moves `nbytes` bytes."""
     cores = target.cores if parallel else 1
     return nbytes / target.bandwidth(cores) + fork(cores)
+
+
+def overflow(nbytes: float, passes: int, target: CpuTarget) -> float:
+    """Seconds in which what overflows the L2 cache comes from the shared one in each pass."""
+    return max(0.0, nbytes - L2_SHARE * target.l2) * passes / target.shared_bandwidth
 
 
 def overlapped(compute: float, stream: float) -> float:

@@ -109,6 +109,7 @@ class Gspc(Algorithm[ConvWorkload]):
             tiles = outputs // t_o * rows * -(-columns // width)
             cycles = images * (steps * step * tiles + _UNPACK_CYCLES * outputs * rows * columns)
         compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
+        compute += cc.overflow(w, g, params["chunk"], outputs // params["t_o"], target)
         traffic = w.bytes + 8 * w.batch * w.in_channels * prod(g.staged)
         return compute + 0.5 * traffic / target.memory_bandwidth
 

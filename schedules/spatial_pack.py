@@ -31,8 +31,6 @@ from tvm_ext.schedules.spatial_pack_kernel import (
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
 
-# Share of the L2 cache that a chunk of input may take; the rest is for weights and output.
-_L2_SHARE = 0.5
 # Beyond this many chunks nothing gets better.
 _MOST_TASKS = 64
 _TASK_SECONDS = 2e-7
@@ -103,19 +101,21 @@ class SpatialPack(Algorithm[ConvWorkload]):
         multiply = 2 * w.macs * padded / (share * target.fma_peak)
 
         extent = chunk_extent(g)
-        tasks = -(-extent // params["chunk"]) * w.batch
+        slices = 1 if g.flat else prod(g.out[:-2])
+        tasks = -(-extent // params["chunk"]) * w.batch * slices
         jobs = tasks * w.groups * params["pieces"]
-        halo = 0 if g.flat else g.kernel[0] - g.stride[0]
-        step = 1 if g.flat else g.stride[0]
-        rows = (params["chunk"] * step + max(0, halo)) * prod(g.staged[1:])
-        positions = params["chunk"] if g.flat and not g.must_stage else rows
+        if g.flat:
+            positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
+        else:
+            halo = max(0, g.kernel[-2] - g.stride[-2])
+            rows = params["chunk"] * g.stride[-2] + halo
+            positions = rows * g.staged[-1] * prod(g.kernel[:-2])
         input_bytes = 4 * positions * w.in_channels / w.groups
         staging = 0.0
         if params["stage"]:
             staging = 2 * input_bytes * params["pieces"] / target.shared_bandwidth
-        # A chunk that overflows the L2 cache comes from the shared one for each panel of weights.
-        panels = -(-blocks // params["blocks"])
-        spilled = max(0.0, input_bytes - _L2_SHARE * target.l2) * panels / target.shared_bandwidth
+        # Each panel of weights passes over the chunk.
+        spilled = costs.overflow(input_bytes, -(-blocks // params["blocks"]), target)
         # Weights that overflow it come from there for each chunk.
         weights = w.weight_bytes * padded
         level = target.shared_bandwidth if weights < target.l3 else target.memory_bandwidth

@@ -32,10 +32,10 @@ def reduction_step(w: ConvWorkload, target: CpuTarget) -> int:
 
 
 def chunk_extent(g: ConvGeometry) -> int:
-    """What `chunk` counts: positions of a flat convolution, else rows of the first dimension."""
+    """What `chunk` counts: positions of a flat convolution, else rows (of one slice)."""
     if g.flat:
         return g.staged[0] if g.must_stage else g.out[-1]
-    return g.out[0]
+    return g.out[-2]
 
 
 def emit_spatial_pack(
@@ -68,35 +68,35 @@ def emit_spatial_pack(
     pieces = -(-panels // piece_panels)
     full, rest = divmod(extent, chunk)
 
-    def task(n: Any, group: Any, piece: Any, first: Any, count: int) -> None:
+    def task(n: Any, slices: Any, group: Any, piece: Any, first: Any, count: int) -> None:
+        origin = (*slices, first)
         source = conv_stage.Source(data, staged=False)
         if params["stage"]:
-            source = conv_stage.stage(w, g, data, block_in, n, group, first, count)
+            source = conv_stage.stage(w, g, data, block_in, n, group, origin, count)
         if g.flat:
             positions = count * prod(g.staged[1:]) if g.must_stage else count
             start = first * prod(g.staged[1:]) if g.must_stage else first
-            outer: tuple[int, ...] = (1,)
+            rows = 1
         else:
-            positions, start = g.out[-1], 0
-            outer = (count, *g.out[1:-1])
+            positions, start, rows = g.out[-1], 0, count
         row_tiles = sum(tiles for tiles, _ in cuts.split_extent(positions, params["tile"]))
-        turns = row_tiles * prod(outer) * (per_group // step)
+        turns = row_tiles * rows * (per_group // step)
         with emit.loop(piece_panels) as p:
             panel = piece * piece_panels + p
             guard = panels % piece_panels != 0
 
             def panel_body() -> None:
-                with emit.nest(outer) as rows:
+                with emit.loop(rows) as row:
                     offset, done = 0, 0
                     for tiles, rows_tile in cuts.split_extent(positions, params["tile"]):
                         with emit.loop(tiles) as t:
-                            turn = emit.flat_index(rows, outer) * row_tiles + done + t
-                            _tile(n, group, panel, rows, offset + t * rows_tile, rows_tile, turn)
+                            turn = row * row_tiles + done + t
+                            _tile(n, group, panel, row, offset + t * rows_tile, rows_tile, turn)
                         offset += tiles * rows_tile
                         done += tiles
 
             def _tile(
-                n: Any, group: Any, panel: Any, rows: Any, column: Any, size: int, turn: Any
+                n: Any, group: Any, panel: Any, row: Any, column: Any, size: int, turn: Any
             ) -> None:
                 acc = emit.RegisterTile(size, width, v)
                 acc.zero()
@@ -109,19 +109,19 @@ def emit_spatial_pack(
                     taps = loops.enter_context(emit.nest(g.kernel))
                     ci = loops.enter_context(emit.loop(step, "unroll"))
                     acc.multiply_add(
-                        lambda row: source.load(
-                            g, n, group, per_group, co * step, ci, rows, column + row, taps,
-                            block_in, first,
+                        lambda x: source.load(
+                            g, n, group, per_group, co * step, ci, row, column + x, taps,
+                            block_in, origin,
                         ),
                         lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
                     )  # fmt: skip
                 block0 = group * blocks + cuts.panel_start(panel, width, blocks)
-                at_rows = (0,) if g.flat else (first + rows[0], *rows[1:])
+                at_row = (0,) if g.flat else (*slices, first + row)
 
-                def store(row: Any, c: Any, lane: Any) -> None:
-                    index = [n, block0 + c, *at_rows, start + column + row, lane]
+                def store(x: Any, c: Any, lane: Any) -> None:
+                    index = [n, block0 + c, *at_row, start + column + x, lane]
                     value = apply_epilogue(
-                        epilogue, operands, block_out, index, [acc.get(row, c, lane)]
+                        epilogue, operands, block_out, index, [acc.get(x, c, lane)]
                     )
                     T.buffer_store(out, value, index)
 
@@ -134,14 +134,21 @@ def emit_spatial_pack(
                 panel_body()
 
     tasks = full + (1 if rest else 0)
-    with emit.parallel_tasks(w.batch, tasks, w.groups, pieces) as (n, c, group, piece):
+    cut = () if g.flat else g.out[:-2]
+    with emit.parallel_tasks(w.batch, *cut, tasks, w.groups, pieces) as (
+        n,
+        *slices,
+        c,
+        group,
+        piece,
+    ):
         if not rest:
-            task(n, group, piece, c * chunk, chunk)
+            task(n, slices, group, piece, c * chunk, chunk)
         elif not full:
-            task(n, group, piece, 0, rest)
+            task(n, slices, group, piece, 0, rest)
         else:
             with T.If(c < full):
                 with T.Then():
-                    task(n, group, piece, c * chunk, chunk)
+                    task(n, slices, group, piece, c * chunk, chunk)
                 with T.Else():
-                    task(n, group, piece, full * chunk, rest)
+                    task(n, slices, group, piece, full * chunk, rest)

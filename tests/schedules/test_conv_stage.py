@@ -16,45 +16,53 @@ from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import to_blocked
 
-# The convolution, a group, the first row of a task and how many it has.
+# The convolution, a group, where a task starts and how many rows it has.
 TASKS = {
-    "padded": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, 2, 3),
-    "first rows": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, 0, 2),
-    "last rows": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, 4, 2),
-    "strided": (conv_workload(5, (9, 8), 4, 3, 2, 1), 0, 1, 3),
-    "dilated": (conv_workload(2, (9, 9), 4, 3, 1, 2, dilation=2), 0, 3, 2),
-    "uneven padding": (replace(conv_workload(2, (6, 6), 4, 3), pad_after=(2, 3)), 0, 3, 3),
-    "padding past the input": (conv_workload(2, (2, 3), 4, 2, 1, 4), 0, 5, 4),
-    "padding alone": (replace(conv_workload(2, (3, 3), 4, 2, 8), pad_before=(4, 4)), 0, 0, 1),
-    "one dimension": (conv_workload(4, (15,), 4, 5, 2, 2), 0, 0, 1),
-    "three dimensions": (conv_workload(2, (3, 4, 5), 4, 3, 1, 1), 0, 1, 2),
-    "second group": (conv_workload(2 * V, (4, 5), 4, 3, 1, 1, groups=2), 1, 0, 4),
-    "group inside a block": (conv_workload(6, (4, 5), 4, 3, 1, 1, groups=2), 1, 1, 2),
+    "padded": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, (2,), 3),
+    "first rows": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, (0,), 2),
+    "last rows": (conv_workload(3, (6, 7), 4, 3, 1, 1), 0, (4,), 2),
+    "strided": (conv_workload(5, (9, 8), 4, 3, 2, 1), 0, (1,), 3),
+    "dilated": (conv_workload(2, (9, 9), 4, 3, 1, 2, dilation=2), 0, (3,), 2),
+    "uneven padding": (replace(conv_workload(2, (6, 6), 4, 3), pad_after=(2, 3)), 0, (3,), 3),
+    "padding past the input": (conv_workload(2, (2, 3), 4, 2, 1, 4), 0, (5,), 4),
+    "padding alone": (replace(conv_workload(2, (3, 3), 4, 2, 8), pad_before=(4, 4)), 0, (0,), 1),
+    "one dimension": (conv_workload(4, (15,), 4, 5, 2, 2), 0, (0,), 1),
+    "three dimensions": (conv_workload(2, (3, 4, 5), 4, 3, 1, 1), 0, (2, 1), 2),
+    "strided slices": (conv_workload(2, (5, 6, 4), 4, (2, 3, 3), 2, 1), 0, (1, 0), 2),
+    "second group": (conv_workload(2 * V, (4, 5), 4, 3, 1, 1, groups=2), 1, (0,), 4),
+    "group inside a block": (conv_workload(6, (4, 5), 4, 3, 1, 1, groups=2), 1, (1,), 2),
 }
 
 
-def expected(w: ConvWorkload, data: np.ndarray, group: int, first: int, count: int) -> np.ndarray:
-    """(channels of the group, rows that the task reads, *everything else that windows reach)."""
+Origin = tuple[int, ...]
+
+
+def expected(
+    w: ConvWorkload, data: np.ndarray, group: int, origin: Origin, count: int
+) -> np.ndarray:
+    """(channels of the group, *slices and rows that the task reads, whole rows)."""
     g, each = ConvGeometry.of(w), w.in_channels // w.groups
     x = data[-1, group * each : (group + 1) * each].astype("float64")
     x = x.reshape(each, *g.spatial)
     reach = [max(n, s + b) for n, s, b in zip(g.spatial, g.staged, g.before, strict=True)]
     pads = [(b, r) for b, r in zip(g.before, reach, strict=True)]
     x = np.pad(x, [(0, 0), *pads])
-    rows = (count - 1) * g.stride[0] + g.dilation[0] * (g.kernel[0] - 1) + 1
-    start = first * g.stride[0]
-    return x[(slice(None), slice(start, start + rows), *(slice(0, n) for n in g.staged[1:]))]
+    spans = [d * (k - 1) + 1 for d, k in zip(g.dilation, g.kernel, strict=True)][:-1]
+    spans[-1] += (count - 1) * g.stride[-2]
+    starts = [o * t for o, t in zip(origin, g.stride, strict=False)]
+    parts = [slice(a, a + n) for a, n in zip(starts, spans, strict=True)]
+    return x[(slice(None), *parts, slice(0, g.staged[-1]))]
 
 
-def snippet(w: ConvWorkload, block: int, group: int, first: int, count: int) -> Snippet:
+def snippet(w: ConvWorkload, block: int, group: int, origin: Origin, count: int) -> Snippet:
     """Stage one task of the last image and write the copy out, blocks taken apart."""
     g, each = ConvGeometry.of(w), w.in_channels // w.groups
     data = oracles.random(w.in_shape, 3)
-    want = expected(w, data, group, first, count)
+    want = expected(w, data, group, origin, count)
 
     def body(source, out) -> None:
         lifted = conv_stage.lifted_input(w, g, source, block)
-        staged = conv_stage.stage(w, g, lifted, block, w.batch - 1, group, first, count)
+        staged = conv_stage.stage(w, g, lifted, block, w.batch - 1, group, origin, count)
         assert staged.staged
         with emit.nest(want.shape) as (c, *at):
             where = (c // block, *at, c % block) if block else (c, *at)
@@ -87,7 +95,7 @@ def test_flat_copies_hold_the_positions_that_the_strides_leave(stride: int, bloc
 
     def body(source, out) -> None:
         lifted = conv_stage.lifted_input(w, g, source, block)
-        staged = conv_stage.stage(w, g, lifted, block, 0, 0, first, count)
+        staged = conv_stage.stage(w, g, lifted, block, 0, 0, (first,), count)
         with emit.nest(want.shape) as (c, x):
             where = (c // block, 0, x, c % block) if block else (c, 0, x)
             T.buffer_store(out, staged.buffer[where], [c, x])
@@ -107,9 +115,9 @@ def test_loads_follow_the_window(staged: bool) -> None:
         lifted = conv_stage.lifted_input(w, g, source, 0)
         read = conv_stage.Source(lifted, staged=False)
         if staged:
-            read = conv_stage.stage(w, g, lifted, 0, 0, group, first, count)
+            read = conv_stage.stage(w, g, lifted, 0, 0, group, (first,), count)
         with emit.nest((2, count, columns, 3, 3)) as (c, row, column, i, j):
-            value = read.load(g, 0, group, 2, 0, c, (row,), column, (i, j), 0, first)
+            value = read.load(g, 0, group, 2, 0, c, row, column, (i, j), 0, (first,))
             T.buffer_store(out, value, [c, row, column, i, j])
 
     want = np.empty((2, count, columns, 3, 3), "float32")

@@ -31,7 +31,7 @@ def test_unrolled_channels_are_in_one_group_and_block(
     ("workload", "extent"),
     [
         (conv_workload(8, (6, 7), 8, 3, 1, 1), 6),  # rows of the output
-        (conv_workload(8, (3, 6, 7), 8, 3, 1, 1), 3),  # planes
+        (conv_workload(8, (3, 6, 7), 8, 3, 1, 1), 6),  # rows of a slice
         (conv_workload(8, (6, 7), 8, 1), 42),  # positions
         (conv_workload(8, (6, 7), 8, 1, 2), 3),  # rows that the strides leave
     ],
