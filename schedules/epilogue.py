@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm import tirx
 
+from tvm_ext.schedules import hyperbolic as hy
 from tvm_ext.schedules import scalar_functions as sf
 from tvm_ext.schedules import scalar_math as sm
 from tvm_ext.schedules.sharing import share
@@ -66,21 +67,40 @@ class Epilogue:
         """
         values = list(results)
 
-        def get(ref: Ref, dtype: str | None) -> tirx.Expr:
+        def get(ref: Ref, dtype: str) -> tirx.Expr:
             kind, x = ref
             if kind == "value":
                 return values[x]
-            if kind == "operand":
-                return load(x)
-            return tirx.const(x, dtype or "float32")
+            return load(x) if kind == "operand" else tirx.const(x, dtype)
 
         for step in self.steps:
-            dtypes = [sm.dtype_of(get(ref, None)) for ref in step.args if ref[0] != "const"]
-            # A constant takes the type of what it meets; `where` meets its condition first.
-            like = dtypes[0] if dtypes and step.op != "where" else step.dtype
-            args = [get(ref, like) for ref in step.args]
-            values.append(SCALAR_OPS[step.op](args, step))
+            if step.op == "where":
+                types = ["bool", step.dtype, step.dtype]
+            else:
+                # A constant takes the type of what it meets.
+                met = [sm.dtype_of(get(ref, "")) for ref in step.args if ref[0] != "const"]
+                types = [met[0] if met else step.dtype] * len(step.args)
+            args = [get(ref, dtype) for ref, dtype in zip(step.args, types, strict=True)]
+            if self._is_mish(step, len(results)):
+                values.append(SCALAR_OPS["mish"](args[:1], step))
+            else:
+                values.append(SCALAR_OPS[step.op](args, step))
         return share(values[-1])
+
+    def _is_mish(self, step: Step, results: int) -> bool:
+        """Whether a step is x tanh(softplus(x)), which has a formula with a single exponential."""
+        if step.op != "multiply":
+            return False
+        x, factor = step.args
+
+        def made_by(ref: Ref, op: str) -> Step | None:
+            made = ref[0] == "value" and ref[1] >= results
+            source = self.steps[ref[1] - results] if made else None
+            return source if source is not None and source.op == op else None
+
+        tanh = made_by(factor, "tanh")
+        softplus = made_by(tanh.args[0], "softplus") if tanh is not None else None
+        return softplus is not None and softplus.args == (x,)
 
     @property
     def flops(self) -> int:
@@ -124,7 +144,7 @@ SCALAR_OPS: dict[str, Scalar] = {
     "power": _plain(sf.power),
     "maximum": _plain(sm.maximum),
     "minimum": _plain(sm.minimum),
-    "negative": lambda a, s: -a[0],
+    "negative": _plain(sf.negative),
     "abs": _plain(tirx.abs),
     "sign": _plain(sf.sign),
     "square": lambda a, s: a[0] * a[0],
@@ -134,7 +154,7 @@ SCALAR_OPS: dict[str, Scalar] = {
     "ceil": _plain(tirx.ceil),
     "round": _plain(tirx.nearbyint),
     "trunc": _plain(tirx.trunc),
-    "exp": _unary(sm.exp),
+    "exp": _unary(sm.gradual_exp),
     "log": _unary(sf.log),
     "sin": _unary(tirx.sin),
     "cos": _unary(tirx.cos),
@@ -142,11 +162,11 @@ SCALAR_OPS: dict[str, Scalar] = {
     "asin": _unary(tirx.asin),
     "acos": _unary(tirx.acos),
     "atan": _unary(tirx.atan),
-    "sinh": _unary(sf.sinh),
-    "cosh": _unary(sf.cosh),
-    "asinh": _unary(sf.asinh),
+    "sinh": _unary(hy.sinh),
+    "cosh": _unary(hy.cosh),
+    "asinh": _unary(hy.asinh),
     "acosh": _unary(tirx.acosh),
-    "atanh": _unary(tirx.atanh),
+    "atanh": _unary(hy.atanh),
     "tanh": _unary(sm.tanh),
     "sigmoid": _unary(sm.sigmoid),
     "erf": _unary(sm.erf),
@@ -185,20 +205,20 @@ SCALAR_OPS: dict[str, Scalar] = {
     "bitwise_or": lambda a, s: a[0] | a[1],
     "bitwise_xor": lambda a, s: a[0] ^ a[1],
     "bitwise_not": lambda a, s: ~a[0],
-    "left_shift": lambda a, s: a[0] << a[1],
-    "right_shift": lambda a, s: a[0] >> a[1],
+    "left_shift": _plain(sf.left_shift),
+    "right_shift": _plain(sf.right_shift),
     "where": _plain(tirx.Select),
-    "cast": lambda a, s: a[0].astype(s.dtype),
+    "cast": lambda a, s: sf.cast(a[0], s.dtype),
 }
 
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)  # alpha, gamma of ONNX Selu
 
 # What the vector code executes, division counted as 4, a libm call for each lane as 60.
 _FLOPS = {
-    "exp": 18, "tanh": 26, "sigmoid": 24, "erf": 30, "silu": 25, "gelu": 34, "gelu_tanh": 32,
+    "exp": 22, "tanh": 26, "sigmoid": 24, "erf": 30, "silu": 25, "gelu": 34, "gelu_tanh": 32,
     "divide": 4, "sqrt": 6, "rsqrt": 10, "clip": 2, "relu6": 2, "leakyrelu": 3, "prelu": 3,
     "log": 28, "softplus": 40, "mish": 28, "elu": 28, "celu": 32, "selu": 29, "sinh": 36,
     "cosh": 38, "asinh": 70, "hardsigmoid": 3, "hardswish": 4, "softsign": 6, "sign": 3,
     "power": 60, "mod": 60, "floor_mod": 60, "sin": 60, "cos": 60, "tan": 120, "asin": 60,
-    "acos": 60, "atan": 60, "acosh": 60, "atanh": 60,
+    "acos": 60, "atan": 60, "acosh": 60, "atanh": 54,
 }  # fmt: skip

@@ -6,8 +6,9 @@ NaN, infinity and -0.0. What stays one libm call for each lane says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+import numpy as np
 from tvm import tirx
 
 from tvm_ext.schedules import scalar_math as sm
@@ -21,8 +22,6 @@ _LOG_POLY = (
 )  # fmt: skip
 _LN2_HIGH = 0.693359375
 _LN2_LOW = -2.12194440e-4
-# From here on e**-x adds nothing to e**x in float32.
-_NO_SMALL_HALF = 20.0
 # Above this exponent a chain of multiplications loses more than powf's call costs.
 _MAX_CHAIN = 8
 
@@ -33,14 +32,6 @@ def _const(value: float, like: tirx.Expr) -> tirx.Expr:
 
 def _is_float(x: tirx.Expr) -> bool:
     return sm.dtype_of(x).startswith(("float", "bfloat"))
-
-
-def _polynomial(coefficients: Sequence[float], x: tirx.Expr) -> tirx.Expr:
-    """Horner's rule, highest power first."""
-    total = _const(coefficients[0], x)
-    for c in coefficients[1:]:
-        total = total * x + _const(c, x)
-    return total
 
 
 def in_float32(function: Callable[..., tirx.Expr]) -> Callable[..., tirx.Expr]:
@@ -66,7 +57,7 @@ def log(x: tirx.Expr) -> tirx.Expr:
     f = tirx.reinterpret("float32", bits - (exponent << 23)) - _const(1.0, x)
     n = exponent.astype("float32") - tirx.Select(tiny, _const(23.0, x), _const(0.0, x))
     square = f * f
-    y = f * square * _polynomial(_LOG_POLY, f) + n * _const(_LN2_LOW, x)
+    y = f * square * sm.horner(_LOG_POLY, f) + n * _const(_LN2_LOW, x)
     y = f + (y - _const(0.5, x) * square) + n * _const(_LN2_HIGH, x)
     y = tirx.Select(x < _const(float("inf"), x), y, x)  # infinity and NaN are their own logarithm
     y = tirx.Select(x < _const(0.0, x), _const(float("nan"), x), y)
@@ -76,16 +67,20 @@ def log(x: tirx.Expr) -> tirx.Expr:
 def softplus(x: tirx.Expr) -> tirx.Expr:
     """log(1 + e**x), by the odd series of 2 atanh(t / (2 + t)) at t = e**-|x| <= 1."""
     t = sm.exp(-tirx.abs(x))
+    if sm.dtype_of(x) == "float64":
+        return sm.relu(x) + sm.libm("log1p", t)
     s = t / (_const(2.0, x) + t)
-    log1p = _const(2.0, x) * s * _polynomial([1.0 / k for k in range(15, 0, -2)], s * s)
+    log1p = _const(2.0, x) * s * sm.horner([1.0 / k for k in range(15, 0, -2)], s * s)
     return sm.relu(x) + log1p
 
 
 def expm1(x: tirx.Expr) -> tirx.Expr:
     """e**x - 1, by its Taylor polynomial where the subtraction would cancel."""
+    if sm.dtype_of(x) == "float64":
+        return sm.libm("expm1", x)
     factorials = (1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0)
     small = tirx.abs(x) < _const(0.35, x)
-    return tirx.Select(small, x * _polynomial(factorials, x), sm.exp(x) - _const(1.0, x))
+    return tirx.Select(small, x * sm.horner(factorials, x), sm.exp(x) - _const(1.0, x))
 
 
 def elu(x: tirx.Expr, alpha: float) -> tirx.Expr:
@@ -101,7 +96,7 @@ def celu(x: tirx.Expr, alpha: float) -> tirx.Expr:
 
 def mish(x: tirx.Expr) -> tirx.Expr:
     """x tanh(log(1 + e**x)) = x n / (n + 2) with n = e**x (e**x + 2)."""
-    e = sm.exp(sm.clip(x, float("-inf"), 20.0))  # past 20 the quotient is 1 in float32
+    e = sm.exp(sm.clip(x, float("-inf"), 20.0))  # past it the quotient is 1
     n = e * (e + _const(2.0, x))
     return x * (n / (n + _const(2.0, x)))
 
@@ -111,6 +106,36 @@ def hard_sigmoid(x: tirx.Expr, slope: float, offset: float) -> tirx.Expr:
     return sm.clip(_const(slope, x) * x + _const(offset, x), 0.0, 1.0)
 
 
+def cast(x: tirx.Expr, dtype: str) -> tirx.Expr:
+    """x in another type. Numbers out of an integer type's range are what numpy has on x86.
+
+    That is the lowest number of int32 and int64; narrower types keep the low bits of an int32,
+    uint32 those of an int64. LLVM leaves it open, and folds constants to anything.
+    """
+    if not _is_float(x) or not dtype.startswith(("int", "uint")):
+        return x.astype(dtype)
+    if sm.dtype_of(x) == "float16":
+        x = x.astype("float32")
+    if dtype != "uint64":
+        return _whole(x, "int64" if dtype in ("int64", "uint32") else "int32").astype(dtype)
+    half = _const(2.0**63, x)
+    low = _whole(tirx.Select(x < half, x, x - half), "int64").astype("uint64")
+    return tirx.Select(x < half, low, low ^ tirx.const(2**63, "uint64"))
+
+
+def _whole(x: tirx.Expr, dtype: str) -> tirx.Expr:
+    """x rounded towards zero, or the lowest number of `dtype` where that isn't possible."""
+    bits = int(dtype.removeprefix("int")) - 1
+    inside = tirx.all(x >= _const(-(2.0**bits), x), x < _const(2.0**bits, x))
+    whole = tirx.Select(inside, x, _const(0.0, x)).astype(dtype)
+    return tirx.Select(inside, whole, tirx.min_value(dtype))
+
+
+def negative(x: tirx.Expr) -> tirx.Expr:
+    """-x; unsigned numbers wrap around (numpy.negative)."""
+    return _const(0, x) - x if sm.dtype_of(x).startswith("uint") else -x
+
+
 def sign(x: tirx.Expr) -> tirx.Expr:
     """-1, 0 or 1; NaN stays."""
     one, zero = _const(1, x), _const(0, x)
@@ -118,40 +143,6 @@ def sign(x: tirx.Expr) -> tirx.Expr:
         return tirx.Select(x > zero, one, zero)
     at_zero = tirx.Select(tirx.EQ(x, zero), zero, x) if _is_float(x) else zero
     return tirx.Select(x > zero, one, tirx.Select(x < zero, _const(-1, x), at_zero))
-
-
-def asinh(x: tirx.Expr) -> tirx.Expr:
-    """Inverse hyperbolic sine, odd by construction: the logarithm of |x| never cancels."""
-    a = tirx.abs(x)
-    y = log(a + tirx.sqrt(a * a + _const(1.0, x)))
-    y = tirx.Select(a > _const(1e18, x), log(a) + _const(0.6931471805599453, x), y)
-    y = tirx.Select(a < _const(0.05, x), a - a * a * a * _const(1.0 / 6.0, x), y)
-    return _with_sign_of(x, y)
-
-
-def sinh(x: tirx.Expr) -> tirx.Expr:
-    """(e**x - e**-x) / 2, from expm1, so that it keeps its accuracy at zero."""
-    half = _const(0.5, x)
-    a = tirx.abs(x)
-    e = expm1(a)
-    y = half * (e + e / (e + _const(1.0, x)))
-    # Where e**a is infinite its half need not be.
-    root = sm.exp(half * a)
-    y = tirx.Select(a > _const(_NO_SMALL_HALF, x), half * root * root, y)
-    return _with_sign_of(x, tirx.Select(tirx.isnan(x), x, y))
-
-
-def cosh(x: tirx.Expr) -> tirx.Expr:
-    """(e**x + e**-x) / 2, of the square of e**(|x| / 2), which does not overflow before."""
-    half = _const(0.5, x)
-    root = sm.exp(half * tirx.abs(x))
-    return half * root * root + half / root / root
-
-
-def _with_sign_of(x: tirx.Expr, y: tirx.Expr) -> tirx.Expr:
-    """y >= 0 with the sign of x, that of -0.0 too, as x itself is y's value at zero."""
-    y = tirx.Select(x < _const(0.0, x), -y, y)
-    return tirx.Select(tirx.EQ(x, _const(0.0, x)), x, y)
 
 
 def equal(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
@@ -178,6 +169,24 @@ def is_infinite(x: tirx.Expr) -> tirx.Expr:
 
 def is_finite(x: tirx.Expr) -> tirx.Expr:
     return tirx.abs(x) < _const(float("inf"), x)
+
+
+def left_shift(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """a << b; 0 where b is no position in the number (numpy)."""
+    return tirx.Select(_is_position(b, sm.dtype_of(a)), a << b, _const(0, a))
+
+
+def right_shift(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
+    """a >> b; 0 or, of negative numbers, -1 where b is no position in the number (numpy)."""
+    signed = sm.dtype_of(a).startswith("int")
+    beyond = tirx.Select(a < _const(0, a), _const(-1, a), _const(0, a)) if signed else _const(0, a)
+    return tirx.Select(_is_position(b, sm.dtype_of(a)), a >> b, beyond)
+
+
+def _is_position(b: tirx.Expr, dtype: str) -> tirx.Expr:
+    """Whether `b` is less than the bits of a type; LLVM gives anything for other shifts."""
+    fits = b < _const(np.iinfo(dtype).bits, b)
+    return tirx.all(fits, b >= _const(0, b)) if sm.dtype_of(b).startswith("int") else fits
 
 
 def truncated_mod(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:

@@ -1,11 +1,14 @@
 """Scalar functions that LLVM can vectorise, exact at NaN, infinity and -0.0.
 
 `tirx.exp` and the like become one libm call for every lane. These are polynomials in float32
-arithmetic, with at most 2 ulp of error (exp) or 4e-7 absolute (tanh, sigmoid, erf). Comparisons
-are written so that a NaN argument comes out as NaN, where `tirx.max` would drop it.
+arithmetic, with at most 2 ulp of error (exp) or 4e-7 absolute (tanh, sigmoid, erf); other
+precisions call libm. Comparisons are written so that a NaN argument comes out as NaN, where
+`tirx.max` would drop it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from tvm import tirx
@@ -15,6 +18,8 @@ _LN2_HIGH = 0.693359375
 _LN2_LOW = -2.12194440e-4
 _EXP_UNDERFLOW = -87.33654
 _EXP_OVERFLOW = 88.72283
+# Below it e**x is less than half of the smallest subnormal number.
+_EXP_VANISHES = -104.0
 # Cephes' minimax coefficients for exp(r) - 1 - r over |r| <= ln(2)/2, highest power first.
 _EXP_POLY = (
     1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
@@ -43,8 +48,22 @@ def _c(value: float, like: tirx.Expr) -> tirx.Expr:
     return tirx.const(value, dtype_of(like))
 
 
+def libm(name: str, x: tirx.Expr) -> tirx.Expr:
+    """libm's function for each lane. TVM's own of some names cancel, or overflow, near the ends."""
+    dtype = dtype_of(x)
+    return tirx.call_pure_extern(dtype, f"{name}f" if dtype == "float32" else name, x)
+
+
 def _is_f32(x: tirx.Expr) -> bool:
     return dtype_of(x) == "float32"
+
+
+def horner(coefficients: Sequence[float], x: tirx.Expr) -> tirx.Expr:
+    """The polynomial in x, highest power first."""
+    total = _c(coefficients[0], x)
+    for c in coefficients[1:]:
+        total = total * x + _c(c, x)
+    return total
 
 
 def maximum(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
@@ -64,6 +83,8 @@ def minimum(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
 
 def relu(x: tirx.Expr) -> tirx.Expr:
     """max(x, 0), one instruction on every target; NaN and -0.0 pass."""
+    if dtype_of(x).startswith("uint"):
+        return x  # TVM aborts the process when it has to simplify an unsigned x < 0
     return tirx.Select(x < _c(0, x), _c(0, x), x)
 
 
@@ -93,21 +114,44 @@ def divide(a: tirx.Expr, b: tirx.Expr) -> tirx.Expr:
 
 
 def exp(x: tirx.Expr) -> tirx.Expr:
-    """e**x by reduction to [-ln2/2, ln2/2] and a polynomial of degree 7 (Cephes expf)."""
+    """e**x by reduction to [-ln2/2, ln2/2] and a polynomial of degree 7 (Cephes expf).
+
+    Results below the smallest normal number are 0: for sums and quotients in which they vanish.
+    """
     if not _is_f32(x):
         return tirx.exp(x)
     # Between the clamps the result is a normal number, so that adding n to its exponent is 2**n.
-    safe = clip(x, _EXP_UNDERFLOW, _EXP_OVERFLOW)
+    y, whole = _exp_parts(x, _EXP_UNDERFLOW)
+    y = tirx.reinterpret("float32", tirx.reinterpret("int32", y) + (whole << 23))
+    y = tirx.Select(x < _c(_EXP_UNDERFLOW, x), _c(0.0, x), y)
+    return _or_infinite(x, y)
+
+
+def gradual_exp(x: tirx.Expr) -> tirx.Expr:
+    """e**x down to the smallest subnormal number; inside other functions it compiles slowly."""
+    if not _is_f32(x):
+        return tirx.exp(x)
+    y, whole = _exp_parts(x, _EXP_VANISHES)
+    # Where the result is subnormal, 2**24 times it is not: only the last product is rounded.
+    tiny = x < _c(_EXP_UNDERFLOW, x)
+    whole = whole + tirx.Select(tiny, tirx.const(24, "int32"), tirx.const(0, "int32"))
+    y = tirx.reinterpret("float32", tirx.reinterpret("int32", y) + (whole << 23))
+    return _or_infinite(x, y * tirx.Select(tiny, _c(2.0**-24, x), _c(1.0, x)))
+
+
+def _exp_parts(x: tirx.Expr, least: float) -> tuple[tirx.Expr, tirx.Expr]:
+    """y and n with e**x = y 2**n, x limited to [least, _EXP_OVERFLOW]."""
+    safe = clip(x, least, _EXP_OVERFLOW)
     rounded = safe * _c(_LOG2E, x) + _c(_ROUNDER, x)
     # Not rounded - _ROUNDER, which TVM would simplify to what was rounded.
     whole = tirx.reinterpret("int32", rounded) - tirx.const(_ROUNDER_BITS, "int32")
     n = whole.astype("float32")
     r = safe - n * _c(_LN2_HIGH, x) - n * _c(_LN2_LOW, x)
-    p = _horner(_EXP_POLY, r)
-    y = p * (r * r) + r + _c(1.0, x)
-    y = tirx.reinterpret("float32", tirx.reinterpret("int32", y) + (whole << 23))
-    y = tirx.Select(x < _c(_EXP_UNDERFLOW, x), _c(0.0, x), y)
-    # Infinity, or the NaN whose bits were added to.
+    return horner(_EXP_POLY, r) * (r * r) + r + _c(1.0, x), whole
+
+
+def _or_infinite(x: tirx.Expr, y: tirx.Expr) -> tirx.Expr:
+    """y, or past the largest number infinity, or the NaN whose bits were computed with."""
     return tirx.Select(x <= _c(_EXP_OVERFLOW, x), y, x + _c(float("inf"), x))
 
 
@@ -122,10 +166,10 @@ def sigmoid(x: tirx.Expr) -> tirx.Expr:
 def tanh(x: tirx.Expr) -> tirx.Expr:
     """2 sigmoid(2x) - 1 away from zero, an odd Taylor polynomial near it, where that cancels."""
     if not _is_f32(x):
-        return tirx.tanh(x)
+        return libm("tanh", x)
     square = x * x
     # A product, so that -0.0 stays.
-    small = x * _horner(
+    small = x * horner(
         (-1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1.0), square
     )
     two = _c(2.0, x)
@@ -138,25 +182,15 @@ def erf(x: tirx.Expr) -> tirx.Expr:
     if not _is_f32(x):
         return tirx.erf(x)
     s = clip(x * x, float("-inf"), _ERF_LIMIT**2)
-    return clip(x * (_horner(_ERF_P[::-1], s) / _horner(_ERF_Q[::-1], s)), -1.0, 1.0)
+    return clip(x * (horner(_ERF_P[::-1], s) / horner(_ERF_Q[::-1], s)), -1.0, 1.0)
 
 
 def gelu(x: tirx.Expr) -> tirx.Expr:
-    """x/2 (1 + erf(x / sqrt 2))."""
-    half = _c(0.5, x) * x
-    return half + half * erf(x * _c(0.70710678118654752, x))
+    """x/2 (1 + erf(x / sqrt 2)), as a product, so that -0.0 stays."""
+    return _c(0.5, x) * x * (_c(1.0, x) + erf(x * _c(0.70710678118654752, x)))
 
 
 def gelu_tanh(x: tirx.Expr) -> tirx.Expr:
     """The tanh form of GELU."""
     inner = _c(0.7978845608028654, x) * (x + _c(0.044715, x) * x * x * x)
-    half = _c(0.5, x) * x
-    return half + half * tanh(inner)
-
-
-def _horner(coefficients: object, x: tirx.Expr) -> tirx.Expr:
-    """The polynomial in x, highest power first."""
-    total = None
-    for c in coefficients:  # type: ignore[attr-defined]
-        total = _c(c, x) if total is None else total * x + _c(c, x)
-    return total
+    return _c(0.5, x) * x * (_c(1.0, x) + tanh(inner))

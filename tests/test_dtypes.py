@@ -83,6 +83,87 @@ def test_reductions_and_remainders_of_integers(dtype: str) -> None:
     check(nodes, {"x": x}, {"axis": np.array([1]), "seven": np.array(7, dtype)})
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_means_and_norms_of_integers(dtype: str) -> None:
+    """Both are rounded towards zero."""
+    x = np.random.default_rng(0).integers(-100, 100, (5, 7)).astype(dtype)
+    nodes: Nodes = [
+        ("ReduceMean", ["x", "axis"], {}),
+        ("ReduceMean", ["x"], {"keepdims": 0}),
+        ("ReduceL2", ["x", "axis"], {}),
+        ("ReduceLogSum", ["positive", "axis"], {}),
+    ]
+    check(nodes, {"x": x, "positive": np.abs(x)}, {"axis": np.array([1])})
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_linear_resize_of_integers(dtype: str) -> None:
+    x = np.random.default_rng(0).integers(0, 100, (1, 2, 5, 6)).astype(dtype)
+    model = models.operators(
+        [("Resize", ["x", "", "", "sizes"], {"mode": "linear"})],
+        {"x": x},
+        {"sizes": np.array([1, 2, 9, 4])},
+    )
+    ours, (theirs,) = tvm_ext.build(model)(x), models.oracle(model, {"x": x})
+    assert ours.dtype == theirs.dtype
+    # A sum of fractions that is just a whole number, or just not.
+    assert np.abs(ours.astype("int64") - theirs).max() <= 1
+    assert np.mean(ours != theirs) < 0.05
+
+
+def test_unsigned_relu_and_shifts() -> None:
+    x = np.array([0, 1, 127, 200, 255], "uint8")
+    model = models.operators(
+        [("Relu", ["x"], {}), ("BitShift", ["x", "by"], {"direction": "LEFT"})],
+        {"x": x},
+        {"by": np.array([0, 7, 8, 9, 255], "uint8")},
+    )
+    relu, shifted = tvm_ext.build(model)(x)
+    np.testing.assert_array_equal(relu, x)
+    np.testing.assert_array_equal(shifted, [0, 128, 0, 0, 0])
+
+
+def test_casts_out_of_range() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 300, -300, 3e9, -3e9, 1e20, -1e20, 1.9, -0.9], "float32")
+    types = ("INT8", "UINT8", "INT16", "INT32", "INT64")
+    check([("Cast", ["x"], {"to": TensorProto.DataType.Value(t)}) for t in types], {"x": x}, {})
+
+
+def test_activations_of_half_precision() -> None:
+    """TVM's converters of some of these make float32 constants."""
+    x = np.concatenate([floats(20), [-0.0, -20.0, 5.0]]).astype("float16")
+    names = ("Elu", "Selu", "Softplus", "Mish")
+    check([(op, ["x"], {}) for op in names], {"x": x}, {}, rtol=2e-3)
+
+
+def test_activations_of_double_precision() -> None:
+    """ONNX Runtime has some of them in float32 alone."""
+    x = np.concatenate([floats(20), [-0.0, 1e-200, -1e-30, 1e-9, 0.3, -20.0, 40.0]])
+    negative = np.expm1(x)
+    scale, slope = 1.05070102214813232421875, 1.67326319217681884765625
+    wanted = {
+        "Elu": np.where(x < 0, negative, x),
+        "Selu": scale * np.where(x < 0, slope * negative, x),
+        "Softplus": np.logaddexp(0, x),
+        "Mish": x * np.tanh(np.logaddexp(0, x)),
+        "Tanh": np.tanh(x),
+        "Sinh": np.sinh(x),
+        "Asinh": np.arcsinh(x),
+    }
+    results = tvm_ext.build(models.operators([(op, ["x"], {}) for op in wanted], {"x": x}, {}))(x)
+    for (op, want), ours in zip(wanted.items(), results, strict=True):
+        np.testing.assert_allclose(ours, want, rtol=1e-13, atol=1e-15, err_msg=op)
+
+
+def test_layer_normalization_in_double_precision() -> None:
+    x, scale, shift = floats(4, 9), floats(9, seed=1), floats(9, seed=2)
+    nodes: Nodes = [
+        ("LayerNormalization", ["x", "scale"], {}),
+        ("LayerNormalization", ["x", "scale", "shift"], {}),
+    ]
+    check(nodes, {"x": x}, {"scale": scale, "shift": shift}, rtol=1e-12)
+
+
 def test_bytes_through_pools_and_products() -> None:
     u, i = integers("uint8", 1, 3, 6, 6), integers("int8", 1, 2, 5, 5)
     nodes: Nodes = [

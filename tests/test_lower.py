@@ -5,6 +5,7 @@ from passes.relax_models import array, const, module, run
 from tvm import relax
 
 import tvm_ext
+from tests import models
 from tvm_ext import planner
 from tvm_ext.layers import layers
 from tvm_ext.pipeline import graph_pipeline
@@ -112,3 +113,28 @@ def test_split_gives_a_tuple_whose_parts_are_layers_inputs():
         return relax.op.multiply(a, emit(relax.op.sigmoid(b)))
 
     _check(module({"x": (2, 6, 5)}, body), array(5, 2, 6, 5))
+
+
+def test_outputs_that_are_known_before_running():
+    x = array(0, 2, 3)
+    nodes = [
+        ("Shape", ["x"], {}), ("Size", ["x"], {}), ("Range", ["zero", "five", "two"], {}),
+        ("Relu", ["x"], {}),
+    ]  # fmt: skip
+    weights = {"zero": np.int64(0), "five": np.int64(5), "two": np.int64(2)}
+    model = models.operators(nodes, {"x": x}, weights)
+    for ours, theirs in zip(tvm_ext.build(model)(x), models.oracle(model, {"x": x}), strict=True):
+        assert ours.shape == theirs.shape
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_operators_that_ask_for_a_shape():
+    x, index = array(0, 3, 4), np.array([[0, -1], [2, 0], [1, 1]])
+    nodes = [
+        ("GatherElements", ["x", "index"], {"axis": 1}),
+        ("GatherND", ["x", "index"], {}),
+        ("ScatterND", ["x", "index", "update"], {}),
+    ]
+    model = models.operators(nodes, {"x": x}, {"index": index, "update": array(1, 3)})
+    for ours, theirs in zip(tvm_ext.build(model)(x), models.oracle(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

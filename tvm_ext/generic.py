@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_ext.errors import ModelError
+from tvm_ext.extrema import LEGALIZATIONS
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.program_builder import ProgramBuilder
@@ -43,7 +44,7 @@ def lower_generic(
     with target.tvm:
         mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         mod = relax.backend.DispatchSortScan()(mod)
-        mod = relax.transform.LegalizeOps()(mod)
+        mod = relax.transform.LegalizeOps(LEGALIZATIONS)(mod)
     env: dict[Any, int] = dict(zip(mod["main"].params, arguments, strict=True))
     tuples: dict[Any, list[int]] = {}
     names: dict[str, str] = {}

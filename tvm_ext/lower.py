@@ -71,6 +71,8 @@ def lower(
             state.layer(*by_output[var])
         elif isinstance(expr, relax.Var):
             state.alias(var, expr)
+        elif isinstance(expr, tvm.ir.GenericConst):
+            state.define(var, 0, state.value(expr, 0, "output"))
         elif isinstance(expr, relax.Tuple):
             state.tuples[var] = [state.value(x, 0, "output") for x in expr.fields]
         elif isinstance(expr, relax.TupleGetItem):
@@ -109,7 +111,9 @@ class _Lowering:
             return known[block]
         array = df.value_of(var)
         if array is not None:
-            known[block] = self.builder.constant(to_blocked(array, block))
+            # Blocking, even by nothing, gives an array without dimensions one.
+            stored = to_blocked(array, block) if block else array
+            known[block] = self.builder.constant(stored)
             return known[block]
         shape = df.shape_of(var)
         source, buffer = next(iter(known.items()))

@@ -10,6 +10,7 @@ from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fuse_groups import FuseGroups
 from tvm_ext.passes.merge_affine import MergeAffine
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+from tvm_ext.passes.widen_half import WidenHalf
 
 
 def graph_pipeline() -> tvm.transform.Sequential:
@@ -17,6 +18,7 @@ def graph_pipeline() -> tvm.transform.Sequential:
     return tvm.transform.Sequential(
         [
             relax.transform.CanonicalizeBindings(),
+            WidenHalf(),
             relax.transform.EliminateCommonSubexpr(),
             FoldConstants(),
             SimplifyBatchNorm(),

@@ -69,3 +69,25 @@ def test_products_of_bytes_are_sums_of_integers():
 
     new = FoldConstants()(module({"x": (1, 1)}, body, "int32"))
     assert run(new, np.zeros((1, 1), "int32"))[0, 0] == 40_000
+
+
+def test_quotients_of_wide_integers_keep_their_digits():
+    a = np.array([2**62 + 3, -(2**62) - 3, 7, -7, -8], "int64")
+    b = np.array([1, 1, -2, 2, 2], "int64")
+
+    def body(emit, x):
+        return relax.op.add(x, emit(relax.op.divide(const(a), const(b))))
+
+    new = FoldConstants()(module({"x": (5,)}, body, dtype="int64"))
+    assert ops(new) == ["add"]
+    want = [2**62 + 3, -(2**62) - 3, -3, -3, -4]
+    np.testing.assert_array_equal(run(new, np.zeros(5, "int64")), want)
+
+
+def test_a_known_shape_is_a_constant():
+    def body(emit, x):
+        shape = emit(relax.op.shape_to_tensor(emit(relax.op.shape_of(x))))
+        return relax.op.take(shape, const(np.array([1, 0], "int64")), axis=0)
+
+    new = relax.transform.DeadCodeElimination()(FoldConstants()(module({"x": (4, 6)}, body)))
+    assert ops(new) == []

@@ -82,3 +82,51 @@ def test_scalar_constants_become_part_of_the_step():
     (layer,) = layers(mod)
     assert layer.workload.epilogue.operands == ()
     assert layer.workload.epilogue.steps[0].args == (("value", 0), ("const", 0.5))
+
+
+def test_transcendental_functions_in_a_row_are_cut():
+    def body(emit, x):
+        y = _conv(emit, x)
+        for op in (relax.op.sigmoid, relax.op.tanh, relax.op.nn.gelu, relax.op.erf, relax.op.exp):
+            y = emit(op(y))
+        return relax.op.nn.relu(y)
+
+    assert _groups(body) == [
+        ("nn.conv2d", "sigmoid", "tanh"), ("nn.gelu",), ("erf",), ("exp", "nn.relu"),
+    ]  # fmt: skip
+
+
+def test_transcendental_functions_side_by_side_share_a_group():
+    def body(emit, x):
+        y = _conv(emit, x)
+        parts = [emit(op(y)) for op in (relax.op.sigmoid, relax.op.tanh, relax.op.erf)]
+        return relax.op.add(emit(relax.op.multiply(parts[0], parts[1])), parts[2])
+
+    (group,) = _groups(body)
+    assert len(group) == 6
+
+
+def test_mish_is_one_function():
+    def body(emit, x):
+        y = _conv(emit, x)
+        soft = emit(relax.op.nn.softplus(y))
+        return relax.op.multiply(y, emit(relax.op.tanh(soft)))
+
+    assert _groups(body) == [("nn.conv2d", "nn.softplus", "tanh", "multiply")]
+
+
+def test_a_group_ends_in_its_anchors_type():
+    def body(emit, x):
+        y = emit(relax.op.nn.relu(_conv(emit, x)))
+        return relax.op.astype(y, "int32")
+
+    assert _groups(body) == [("nn.conv2d", "nn.relu"), ("astype",)]
+
+
+def test_other_types_within_a_group_are_fine():
+    def body(emit, x):
+        y = _conv(emit, x)
+        positive = emit(relax.op.greater(y, const(np.float32(0))))
+        return relax.op.where(positive, y, const(np.float32(-1)))
+
+    assert _groups(body) == [("nn.conv2d", "greater", "where")]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+import tvm
 from tvm import tirx
 
 from tests.schedules.chains import ATTRIBUTES, SPECIAL, UNARY, binary, chain, floats, unary
@@ -194,3 +195,37 @@ def test_operations_are_counted_at_their_cost() -> None:
     assert flops("add", "relu") == 2
     assert flops("add", "exp") == 1 + flops("exp")
     assert flops("sin") > flops("exp") > flops("divide") > flops("multiply")
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_where_under_a_constant_condition(condition: bool) -> None:
+    x = floats(40)
+    w = chain(
+        x.shape,
+        [
+            Step("where", (("const", condition), ("operand", 0), ("const", 0.5))),
+            Step("where", (("const", condition), ("const", 2.0), ("value", 0))),
+        ],
+        [Operand(x.shape, "float32")],
+    )
+    want = np.full(x.shape, 2.0 if condition else 0.5, "float32")
+    np.testing.assert_array_equal(run("elementwise", w, operands=[x]), want)
+
+
+def test_mish_spelled_out() -> None:
+    """It becomes one function: with two nested ones a kernel takes minutes to compile."""
+    x = np.array([np.nan, np.inf, -0.0, -30.0, -5.0, 0.3, 40.0] * 5, "float32")
+    steps = [
+        Step("softplus", (("operand", 0),)),
+        Step("tanh", (("value", 0),)),
+        Step("multiply", (("operand", 0), ("value", 1))),
+    ]
+    w = chain(x.shape, steps, [Operand(x.shape, "float32")])
+    got = run("elementwise", w, operands=[x])
+    with np.errstate(invalid="ignore"):
+        want = UNARY["mish"](x.astype("float64"))
+    np.testing.assert_allclose(got, want, rtol=2e-6)
+    buffer = tirx.Var("x", "float32")
+    mish = w.epilogue.evaluate([], lambda j: buffer)
+    single = unary("mish", x.shape).epilogue.evaluate([], lambda j: buffer)
+    tvm.ir.assert_structural_equal(mish, single, map_free_vars=True)

@@ -141,3 +141,28 @@ def test_no_lane_calls_a_library() -> None:
         text = str(module.inspect_source("asm"))
         for name in ("expf", "tanhf", "erff", "floorf"):
             assert name not in text, (function.__name__, name)
+
+
+def test_gradual_exp_keeps_subnormal_results() -> None:
+    rng = np.random.default_rng(5)
+    x = np.concatenate([
+        [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 88.7, 88.73, -87.3, -87.4, -103.9, -104.1],
+        rng.uniform(-105, -86, 5_000), rng.uniform(-86, 88.7, 5_000),
+    ]).astype("float32")  # fmt: skip
+    with np.errstate(over="ignore"):
+        exact = np.exp(x.astype("float64")).astype("float32")
+    got = evaluate({"exp": sm.gradual_exp}, x)["exp"]
+    quantum = float(np.finfo("float32").smallest_subnormal)
+    np.testing.assert_allclose(got, exact, rtol=3e-7, atol=quantum)
+    assert (got[(x < -88) & (x > -103)] > 0).all()
+
+
+def test_relu_of_unsigned_numbers() -> None:
+    x = np.array([0, 1, 200, 255], "uint8")
+    np.testing.assert_array_equal(evaluate({"relu": sm.relu}, x, dtype="uint8")["relu"], x)
+
+
+def test_gelu_keeps_the_sign_of_zero() -> None:
+    x = np.array([-0.0, -30.0], "float32")
+    got = evaluate({"gelu": sm.gelu, "tanh": sm.gelu_tanh}, x)
+    assert all(np.signbit(y).all() for y in got.values())

@@ -38,6 +38,14 @@ def _permute(call: relax.Call, a: list[np.ndarray]) -> np.ndarray:
     return np.transpose(a[0], None if axes is None else [int(x) for x in axes])
 
 
+def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b; of whole numbers the part before the point, in their own precision."""
+    if a.dtype.kind == "f":
+        return a / b
+    floor, rest = a // b, a % b
+    return floor + ((rest != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
 _RULES: dict[str, Rule] = {
     "relax.reshape": _shape_result,
     "relax.expand_dims": _shape_result,
@@ -49,9 +57,7 @@ _RULES: dict[str, Rule] = {
     "relax.add": lambda c, a: a[0] + a[1],
     "relax.subtract": lambda c, a: a[0] - a[1],
     "relax.multiply": lambda c, a: a[0] * a[1],
-    "relax.divide": lambda c, a: (
-        a[0] / a[1] if np.issubdtype(a[0].dtype, np.floating) else np.trunc(a[0] / a[1])
-    ),
+    "relax.divide": lambda c, a: _quotient(a[0], a[1]),
     # In the result's type: products of bytes are sums of integers.
     "relax.matmul": lambda c, a: a[0].astype(df.dtype_of(c)) @ a[1].astype(df.dtype_of(c)),
     "relax.power": lambda c, a: a[0] ** a[1],
@@ -82,6 +88,8 @@ class FoldConstants:
 
 
 def _fold(_: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
+    if df.op_name(expr) == "relax.shape_to_tensor":
+        return df.constant(np.array([int(n) for n in expr.args[0].ty.values], "int64"))
     rule = _RULES.get(df.op_name(expr))
     if rule is None:
         return expr

@@ -6,7 +6,10 @@ it; the binding's variable is the layer's name. A group is legal when
 
 1. all its operators after the anchor are elementwise with the anchor's shape,
 2. no value inside it is read outside, except the last,
-3. no operand from outside depends on a value inside (the call graph stays acyclic).
+3. no operand from outside depends on a value inside (the call graph stays acyclic),
+4. the result has the anchor's type, which is what the anchor's kernel writes,
+5. no value goes through more than `_MAX_NESTED` transcendental functions one after the other: TVM
+   expands their expressions into each other, and takes several times as long for each one more.
 """
 
 from __future__ import annotations
@@ -28,6 +31,18 @@ FUSABLE_ANCHORS = frozenset(
     }
 )  # fmt: skip
 _MAX_OPS = 16
+# How much of `_MAX_NESTED` a function takes: under a convolution two sigmoids in a row compile in a
+# second, two exponentials in half a minute, two softplus in three.
+_NESTED = {
+    **dict.fromkeys(
+        (
+            "log", "tanh", "sigmoid", "silu", "sinh", "cosh", "asinh", "acosh",
+            "atanh", "gelu_tanh", "power", "mod", "floor_mod",
+        ), 1,
+    ),
+    "erf": 2, "gelu": 2, "exp": 2, "softplus": 2,
+}  # fmt: skip
+_MAX_NESTED = 2
 
 
 @tvm.transform.module_pass(opt_level=0, name="FuseGroups")
@@ -67,16 +82,22 @@ def _grow(
 ) -> list[int]:
     """The longest legal group that starts at `anchor`."""
     shape = df.shape_of(pairs[anchor][0])
+    # A purely elementwise kernel takes the type of its last value.
+    dtype = "" if scalar_name(pairs[anchor][1]) else df.dtype_of(pairs[anchor][0])
     group, best = [anchor], [anchor]
     inside = {pairs[anchor][0]}
+    nested = {pairs[anchor][0]: _nesting(pairs[anchor][1], {})}
+    made = {pairs[anchor][0]: scalar_name(pairs[anchor][1])}
     tainted: set[Any] = set()
     for index in range(anchor + 1, len(pairs)):
         var, expr = pairs[index]
         sources = set(df.free_vars(expr))
         if not sources & (inside | tainted):
             continue
+        depth = max(nested.get(v, 0) for v in sources) + _nesting(expr, made)
         legal = (
             index not in taken
+            and depth <= _MAX_NESTED
             and not sources & tainted
             and bool(scalar_name(expr))
             and df.shape_of(var) == shape
@@ -86,11 +107,21 @@ def _grow(
         else:
             group.append(index)
             inside.add(var)
-            if _single_exit(group, pairs, readers, position):
+            nested[var], made[var] = depth, scalar_name(expr)
+            writable = not dtype or df.dtype_of(var) == dtype
+            if writable and _single_exit(group, pairs, readers, position):
                 best = list(group)
         if len(group) > _MAX_OPS or not _open(inside, readers, tainted):
             break
     return best
+
+
+def _nesting(expr: Any, made: dict[Any, str]) -> int:
+    """How much of `_MAX_NESTED` an operator takes; Mish's tanh(softplus(x)) is one function."""
+    name = scalar_name(expr)
+    if name == "tanh" and made.get(expr.args[0]) == "softplus":
+        return 0
+    return _NESTED.get(name, 0)
 
 
 def _single_exit(

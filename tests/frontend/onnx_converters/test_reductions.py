@@ -23,6 +23,11 @@ CASES = Cases(
         Case("reduce_sum_opset11", "ReduceSum", [X], {"axes": [-1], "keepdims": 0}, opset=11),
         Case("reduce_l2", "ReduceL2", [X, np.array([2])]),
         Case("reduce_log_sum_exp", "ReduceLogSumExp", [X, np.array([2])]),
+        Case("reduce_mean_int", "ReduceMean", [(X * 9).astype("int32"), np.array([1, 3])]),
+        Case("reduce_mean_opset11", "ReduceMean", [X], {"axes": [-1], "keepdims": 0}, opset=11),
+        Case("reduce_l2_opset13", "ReduceL2", [X], {"axes": [0, 1]}, opset=13),
+        Case("reduce_log_sum", "ReduceLogSum", [np.abs(X), np.array([0])]),
+        Case("reduce_log_sum_exp_dropped", "ReduceLogSumExp", [X, np.array([2])], {"keepdims": 0}),
         Case("arg_max", "ArgMax", [X], {"axis": 2, "keepdims": 0}),
     ]
 )

@@ -5,6 +5,7 @@ known at import (a reshaped bias, a transposed weight).
 """
 
 from tvm_ext.frontend.onnx_converters import (
+    activations,
     convolution,
     elementwise,
     indexing,
@@ -22,6 +23,7 @@ from tvm_ext.frontend.onnx_converters import (
 )
 
 __all__ = [
+    "activations",
     "convolution",
     "elementwise",
     "indexing",

@@ -1,8 +1,9 @@
-"""Element-wise operators: activations with parameters, Pow of mixed types, Dropout."""
+"""Element-wise operators that are no activations: Clip, Pow of mixed types, IsInf, Dropout."""
 
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from tvm import relax
 
 from tvm_ext.errors import ModelError
@@ -42,33 +43,6 @@ def convert_clip(
     return data
 
 
-@register_onnx_converter("PRelu")
-def convert_prelu(
-    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
-) -> relax.Expr:
-    """Convert PRelu: one slope, one a channel, or any shape that broadcasts to the input's."""
-    data, slope = inputs
-    rank = len(shape_of(data))
-    value = constant(slope)
-    if value is not None and value.size == 1:
-        return relax.op.nn.leakyrelu(data, value.item())
-    shape = (1,) * (rank - len(shape_of(slope))) + shape_of(slope)
-    long_axes = [axis for axis, extent in enumerate(shape) if extent != 1]
-    if value is not None and len(long_axes) == 1:
-        return relax.op.nn.prelu(data, const(value.reshape(-1)), long_axes[0])
-    negative = bb.emit(relax.op.less(data, scalar(0, data)))
-    return relax.op.where(negative, bb.emit(relax.op.multiply(data, slope)), data)
-
-
-@register_onnx_converter("ThresholdedRelu")
-def convert_thresholded_relu(
-    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
-) -> relax.Expr:
-    """Convert ThresholdedRelu by selection: a product with a mask makes NaN of infinity."""
-    above = bb.emit(relax.op.greater(inputs[0], scalar(attrs.get("alpha", 1.0), inputs[0])))
-    return relax.op.where(above, inputs[0], scalar(0, inputs[0]))
-
-
 @register_onnx_converter("Dropout")
 def convert_dropout(
     bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
@@ -93,11 +67,9 @@ def convert_pow(
     """Convert Pow; the exponent may have another type than the base, whose type the result has."""
     base, exponent = inputs
     value = constant(exponent)
-    if value is not None and value.size == 1 and len(shape_of(exponent)) <= len(shape_of(base)):
-        if value.item() == 2:
-            return relax.op.multiply(base, base)
-        if value.item() == 0.5 and dtype_of(base).startswith("float"):
-            return relax.op.sqrt(base)
+    adds_no_axes = len(shape_of(exponent)) <= len(shape_of(base))
+    if value is not None and value.size == 1 and value.item() == 2 and adds_no_axes:
+        return relax.op.multiply(base, base)
     result_dtype = dtype_of(base)
     # TVM raises floats only; float64 is exact for what int32 holds.
     dtype = result_dtype if result_dtype.startswith("float") else "float64"
@@ -124,3 +96,28 @@ def convert_is_inf(
     if not any(signs):
         return const(np.zeros(shape_of(data), "bool"))
     return relax.op.equal(data, scalar(float("-inf") if signs[0] else float("inf"), data))
+
+
+@register_onnx_converter("Cast")
+def convert_cast(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert Cast to one operator; its kernel knows what becomes of numbers out of range."""
+    return _cast(inputs[0], onnx.TensorProto.DataType.Name(attrs["to"]).lower())
+
+
+@register_onnx_converter("CastLike")
+def convert_cast_like(
+    bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
+) -> relax.Expr:
+    """Convert CastLike: of the second input only the type matters."""
+    return _cast(inputs[0], dtype_of(inputs[1]))
+
+
+def _cast(data: relax.Expr, dtype: str) -> relax.Expr:
+    dtype = {"float": "float32", "double": "float64"}.get(dtype, dtype)
+    value = constant(data)
+    if value is None or dtype == "bfloat16":
+        return relax.op.astype(data, dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return const(value.astype(dtype))

@@ -70,6 +70,11 @@ def convert_layer_norm(
     axis = attrs.get("axis", -1) % len(shape)
     axes = list(range(axis, len(shape)))
     epsilon = attrs.get("epsilon", 1e-5)
+    if dtype_of(data) == "float64":  # for which TVM has no such operator
+        out, *statistics = _standardize(bb, data, axes, epsilon)
+        out = bb.emit(relax.op.multiply(out, scale))
+        out = out if shift is None else bb.emit(relax.op.add(out, shift))
+        return [out, *statistics] if any(node.outputs[1:]) else [out]
     if shift is None:
         shift = const(np.zeros(shape[axis:], dtype_of(data)))
     out = relax.op.nn.layer_norm(

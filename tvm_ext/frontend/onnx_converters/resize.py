@@ -107,7 +107,12 @@ def _resized(
     mode = attrs.get("mode", "nearest")
     if mode not in _MODES:
         raise ModelError(f"mode is {mode!r}; it must be one of {', '.join(_MODES)}")
-    shape = shape_of(data)
+    dtype, shape = dtype_of(data), shape_of(data)
+    if mode != "nearest" and dtype not in ("float32", "float64"):
+        # The weights are fractions; whole numbers come out rounded towards zero.
+        wide = bb.emit(relax.op.astype(data, "float32"))
+        result = bb.emit(_resized(bb, wide, scales, sizes, attrs, roi))
+        return relax.op.astype(result, dtype)
     if sizes is None:
         extents = np.asarray(shape) if roi is None else np.asarray(shape) * (roi[1] - roi[0])
         sizes = np.floor(extents * scales.astype("float64")).astype("int64")
