@@ -40,6 +40,8 @@ class Memory:
 
 def _tensor(array: np.ndarray) -> tvm.runtime.Tensor:
     """A tensor on the array's memory; NumPy can't hand over bfloat16, which isn't a type of its."""
+    if not array.size:  # has no memory, and the pointer that stands for it no alignment
+        return tvm.runtime.empty(array.shape, array.dtype.name)
     if array.dtype.name != "bfloat16":
         return tvm.runtime.from_dlpack(array)
     words = tvm.runtime.from_dlpack(array.view("uint16"))
