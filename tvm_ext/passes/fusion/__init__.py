@@ -1,0 +1,1 @@
+"""Universal operator fusion: mapping types, the fusion table and the fusion plan."""
