@@ -8,17 +8,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from tvm import tirx
-from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.run_copy import PIECES, Run, copy_runs, default_pieces
 from tvm_ext.schedules.workload import ConcatWorkload
 from tvm_ext.target import CpuTarget
-
-_PIECES = (1, 2, 4, 8, 16, 32)
 
 
 @register
@@ -52,15 +49,13 @@ class Concat(Algorithm[ConcatWorkload]):
         return ((0, 0), (v, v)) if fits else ((0, 0),)
 
     def space(self, workload: ConcatWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
-        return {"pieces": _PIECES, "parallel": (False, True)}
+        return {"pieces": PIECES, "parallel": (False, True)}
 
     def default(self, workload: ConcatWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
         parallel = costs.copies_in_parallel(w.bytes, target)
         runs = prod(w.shapes[0][: w.axis])
-        wanted = -(-4 * target.cores // runs) if parallel else 1
-        return {"pieces": next((p for p in _PIECES if p >= wanted), _PIECES[-1]),
-                "parallel": parallel}  # fmt: skip
+        return {"pieces": default_pieces(runs, parallel, target), "parallel": parallel}
 
     def cost(self, workload: ConcatWorkload, params: Params, target: CpuTarget) -> float:
         return costs.copy_cost(workload.bytes, params["parallel"], target)
@@ -78,26 +73,10 @@ def _emit(w: ConcatWorkload, params: Params, target: CpuTarget, block: int) -> N
     sizes = [prod(shape) // runs for shape in stored]
     inputs = [emit.argument(f"data{i}", shape, w.dtype) for i, shape in enumerate(stored)]
     out = emit.argument("out", stored_shape(w.out_shape, block), w.dtype)
-    inputs = [
-        emit.view(data, (runs, size), w.dtype) for data, size in zip(inputs, sizes, strict=True)
-    ]
-    out = emit.view(out, (runs, sum(sizes)), w.dtype)
-    lanes = max(1, 4 * target.lanes // np.dtype(w.dtype).itemsize)
-    pieces = params["pieces"]
-    with emit.tasks(params["parallel"], runs, pieces) as (run, piece):
-        offset = 0
-        for data, size in zip(inputs, sizes, strict=True):
-            # Pieces of whole vectors; the last one overlaps where they don't fill the run.
-            share = min(size, -(-size // pieces // lanes) * lanes) if pieces > 1 else size
-            start = tirx.min(piece * share, size - share) if pieces > 1 else 0
-
-            def copy(
-                at: Any, width: int, data: Any = data, start: Any = start, offset: int = offset
-            ) -> None:
-                with emit.loop(width, "vectorized") as lane:
-                    T.buffer_store(
-                        out, data[run, start + at + lane], [run, offset + start + at + lane]
-                    )
-
-            emit.cover(share, lanes, copy)
-            offset += size
+    parts = []
+    done = 0
+    for data, size in zip(inputs, sizes, strict=True):
+        parts.append(Run(emit.view(data, (runs, size), w.dtype), 0, done, size))
+        done += size
+    out = emit.view(out, (runs, done), w.dtype)
+    copy_runs(out, runs, parts, w.dtype, params["pieces"], params["parallel"], target.lanes)

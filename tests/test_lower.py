@@ -20,7 +20,9 @@ def _blocked(mod):
     found = layers(graph_pipeline()(mod))
     plan = planner.choose(found, target)
     for layer, entry in zip(found, plan, strict=True):
-        name = {"nn.conv2d": "spatial_pack", "concat": "concat"}.get(entry.ops[0])
+        name = {"nn.conv2d": "spatial_pack", "concat": "concat", "image.resize2d": "resize"}.get(
+            entry.ops[0]
+        )
         if name:
             entry.algorithm = name
             entry.params = algorithms()[name].default(layer.workload, target)
@@ -138,3 +140,47 @@ def test_operators_that_ask_for_a_shape():
     model = models.operators(nodes, {"x": x}, {"index": index, "update": array(1, 3)})
     for ours, theirs in zip(tvm_ext.build(model)(x), models.oracle(model, {"x": x}), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def _plan_algorithms(executable):
+    return [layer.algorithm for layer in executable.plan]
+
+
+def test_slices_of_whole_runs_are_views():
+    def body(emit, x):
+        x = _conv(emit, x, 32, 1)
+        parts = emit(relax.op.split(x, 2, 1))
+        first, second = (emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
+        return emit(relax.op.add(emit(relax.op.nn.relu(second)), first))
+
+    mod = module({"x": (1, 16, 6, 6)}, body)
+    executable = _check(mod, array(0, 1, 16, 6, 6))
+    called = [call.layer for call in executable.program.calls]
+    assert not [name for name in called if name.startswith("strided_slice")]
+
+
+def test_slices_with_gaps_between_rows_are_copied():
+    def body(emit, x):
+        parts = emit(relax.op.split(x, 2, 1))
+        first, second = (emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
+        return emit(relax.op.matmul(first, emit(relax.op.permute_dims(second))))
+
+    mod = module({"x": (6, 32)}, body)
+    executable = _check(mod, array(0, 6, 32))
+    assert _plan_algorithms(executable).count("slice") == 2
+    called = [call.layer for call in executable.program.calls]
+    assert [name for name in called if name.startswith("strided_slice")]
+
+
+def test_enlarging_stays_in_blocks_between_convolutions():
+    def body(emit, x):
+        x = _conv(emit, x, 32, 1)
+        x = emit(relax.op.image.resize2d(
+            x, relax.ShapeExpr((12, 12)), layout="NCHW", method="nearest_neighbor",
+            coordinate_transformation_mode="asymmetric", rounding_method="floor"))  # fmt: skip
+        return _conv(emit, x, 32, 2)
+
+    mod = module({"x": (1, 16, 6, 6)}, body)
+    executable = _check(mod, array(0, 1, 16, 6, 6), plan=_blocked(mod))
+    converted = [c.layer for c in executable.program.calls if "layout_transform" in c.kernel]
+    assert [name.split(":")[0] for name in converted] == ["conv2d_0", "output"]

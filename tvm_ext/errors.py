@@ -49,6 +49,10 @@ class TargetError(TvmExtError):
     """The target is unknown or isn't a CPU that tvm_ext can generate code for."""
 
 
+class OptionError(TvmExtError):
+    """An option of a pass has a value that it doesn't know."""
+
+
 class PlanError(TvmExtError):
     """A plan doesn't fit: unknown layer, algorithm, parameter, or a value out of its space."""
 

@@ -16,11 +16,12 @@ from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.planner import GENERIC, interchangeable, layer_blocks
-from tvm_ext.program import Program, plan_memory
+from tvm_ext.program import ALIGNMENT, Program, itemsize, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked
 from tvm_ext.schedules.layout_transform import LayoutWorkload
+from tvm_ext.schedules.slice import SliceWorkload
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
 
@@ -152,6 +153,8 @@ class _Lowering:
             pair = layer_blocks(layer, entry)
             if isinstance(workload, ConcatWorkload) and self._join(layer, pair):
                 return
+            if isinstance(workload, SliceWorkload) and self._part(layer, pair[0]):
+                return
             self._kernel_layer(layer, entry, pair)
 
     def _generic_layer(self, layer: Layer) -> None:
@@ -205,6 +208,18 @@ class _Lowering:
         if whole is None:
             return False
         self.define(layer.output, block, whole)
+        return True
+
+    def _part(self, layer: Layer, block: int) -> bool:
+        """Make a slice free where it is one run: a view, that starts where kernels may read."""
+        w = layer.workload
+        rows, begin, _ = w.run(block)
+        offset = begin * itemsize(w.dtype)
+        if rows != 1 or offset % ALIGNMENT:
+            return False
+        source = self.value(layer.inputs[0], block, layer.name)
+        shape = stored_shape(w.out_shape, block)
+        self.define(layer.output, block, self.builder.view(source, shape, offset))
         return True
 
     def outputs(self, result: Any) -> list[int]:

@@ -9,7 +9,9 @@ from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fuse_groups import FuseGroups
 from tvm_ext.passes.merge_affine import MergeAffine
+from tvm_ext.passes.rewriting import RewriteGraph
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+from tvm_ext.passes.split_to_slices import SplitToSlices
 from tvm_ext.passes.widen_half import WidenHalf
 
 
@@ -21,8 +23,10 @@ def graph_pipeline() -> tvm.transform.Sequential:
             WidenHalf(),
             relax.transform.EliminateCommonSubexpr(),
             FoldConstants(),
+            SplitToSlices(),
             SimplifyBatchNorm(),
             FoldConstants(),
+            RewriteGraph(),
             MergeAffine(),
             FoldScale(),
             relax.transform.DeadCodeElimination(),

@@ -113,8 +113,8 @@ def test_transformer_layer():
         normal(2, 5, 16),
     )
     assert exe.input_names == ("src",)
-    # What isn't ours only cuts the joint projection of query, key and value.
-    assert set(operators(exe, "generic")) == {"strided_slice"}
+    # The cuts of the joint projection of query, key and value have kernels, or are views.
+    assert not operators(exe, "generic")
 
 
 class Language(nn.Module):
@@ -144,7 +144,7 @@ def test_language_model_with_dynamic_batch_and_length():
     compare(run(exe, ids)[0], module(ids).detach().numpy())
     # The table of positions is sliced, and the mask made, at import.
     assert operators(exe)[:3] == ["take", "add", "layer_norm"]
-    assert set(operators(exe, "generic")) == {"take", "strided_slice"}
+    assert set(operators(exe, "generic")) == {"take"}
     with pytest.raises(CallError, match="allowed: "):
         exe(np.zeros((2, 12), "int64"))
 

@@ -7,9 +7,10 @@ take the call; the layer then falls back to TVM's own operator, and the plan sho
 from __future__ import annotations
 
 from tvm_ext.anchors.anchor import Reader
-from tvm_ext.anchors.moves import concat, permute, view
+from tvm_ext.anchors.moves import concat, permute, strided_slice, view
 from tvm_ext.anchors.products import conv, conv_transpose, matmul
 from tvm_ext.anchors.reductions import global_pool, layer_norm, mean, pool, softmax
+from tvm_ext.anchors.resizing import resize2d
 
 ANCHORS: dict[str, Reader] = {
     "relax.nn.conv1d": conv,
@@ -38,4 +39,6 @@ ANCHORS: dict[str, Reader] = {
     "relax.squeeze": view,
     "relax.expand_dims": view,
     "relax.permute_dims": permute,
+    "relax.strided_slice": strided_slice,
+    "relax.image.resize2d": resize2d,
 }

@@ -5,6 +5,7 @@ from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fuse_groups import FuseGroups
 from tvm_ext.passes.merge_affine import MergeAffine
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+from tvm_ext.passes.split_to_slices import SplitToSlices
 from tvm_ext.passes.widen_half import WidenHalf
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "FuseGroups",
     "MergeAffine",
     "SimplifyBatchNorm",
+    "SplitToSlices",
     "WidenHalf",
 ]

@@ -8,6 +8,7 @@ from benchmarks.results import markdown_table
 from tests.passes.fusion.operators import CASES
 from tvm_ext.passes.fusion.mapping_type import MappingType, mapping_types
 from tvm_ext.passes.fusion.table import fuse
+from tvm_ext.passes.rewriting.rule import rules
 
 PAGE = Path(__file__).parents[3] / "docs/fusion.md"
 
@@ -26,8 +27,13 @@ def sections() -> dict[str, str]:
         [case.name, " x ".join(str(s) for s in case.shapes), ", ".join(mapping_types(case.call()))]
         for case in CASES
     ]
+    rows = [
+        [r.name, f"`{r.formula}`", f"{r.tolerance:g}", "fast_math" if r.fast_math else "always"]
+        for r in sorted(rules().values(), key=lambda r: r.name)
+    ]
     return {
         "table": markdown_table(("first, then", *(t.value for t in types)), table),
+        "rules": markdown_table(("rule", "what it does", "tolerance", "on"), rows),
         "types": markdown_table(("operator", "inputs", "type for each input"), operators),
     }
 

@@ -1,0 +1,176 @@
+"""Apply rewrite rules to a graph until none finds anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax
+
+from tvm_ext.errors import ModelError, OptionError
+from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.cost import Cost, cost
+from tvm_ext.passes.rewriting.pattern import Graph, Match
+from tvm_ext.passes.rewriting.rule import Rule, rules
+
+# Sweeps over the graph; each rule strictly lowers the cost, so that this only bounds the time.
+_MOST_SWEEPS = 10
+
+
+@dataclass(frozen=True)
+class Application:
+    """One use of a rule: where, and what the operators in question cost before and after."""
+
+    rule: str
+    place: str
+    before: Cost
+    after: Cost
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A pattern that was found, and why its rule left it alone."""
+
+    rule: str
+    place: str
+    reason: str
+
+
+@tvm.transform.module_pass(opt_level=0, name="RewriteGraph")
+class RewriteGraph:
+    """Rewrite `main` by the registered rules where that saves operations or memory traffic.
+
+    Parameters
+    ----------
+    fast_math : bool
+        Also use rules that can change results where numbers overflow, are NaN or zero.
+    without : collection of str
+        Names of rules to leave out.
+
+    Attributes
+    ----------
+    applications : list of Application
+        What has been done, in order, since the pass was made.
+    refusals : list of Refusal
+        What the last sweep over the graph left alone.
+
+    Raises
+    ------
+    OptionError
+        `without` names no rule.
+    """
+
+    def __init__(self, fast_math: bool = False, without: Collection[str] = ()) -> None:
+        known = rules()
+        for name in without:
+            if name not in known:
+                raise OptionError(f"without={name!r} is no rule; there are: {', '.join(known)}")
+        self.applications: list[Application] = []
+        self.refusals: list[Refusal] = []
+        self._by_root: dict[str, list[Rule]] = {}
+        for rule in known.values():
+            if rule.name not in without and (fast_math or not rule.fast_math):
+                for operator in rule.pattern.operators:
+                    self._by_root.setdefault(f"relax.{operator}", []).append(rule)
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """Rewrite `main`."""
+        for _sweep in range(_MOST_SWEEPS):
+            before = len(self.applications)
+            self.refusals.clear()
+            mod = self._sweep(mod)
+            if len(self.applications) == before:
+                break
+        return mod
+
+    def _sweep(self, mod: tvm.IRModule) -> tvm.IRModule:
+        users = df.uses(mod["main"])
+        graph = Graph()
+
+        def rewrite(builder: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
+            if isinstance(expr, relax.Call):
+                expr = builder.normalize(expr)
+            new = self._rewritten(builder, graph, var, expr)
+            if isinstance(new, (relax.Call, relax.TupleGetItem)):
+                call, new = new, builder.emit(new, var.name)
+                graph.values[new] = call
+            if isinstance(new, relax.Var):
+                graph.readers[new] = graph.readers.get(new, 0) + len(users.get(var, ()))
+            return new
+
+        return relax.transform.DeadCodeElimination()(df.rebuild(mod, rewrite))
+
+    def _rewritten(
+        self, builder: relax.BlockBuilder, graph: Graph, var: relax.Var, expr: Any
+    ) -> Any:
+        for rule in self._by_root.get(df.op_name(expr), ()):
+            reason = ""
+            for match in rule.pattern.match(expr, graph, Match()):
+                try:
+                    reason = rule.refuses(match)
+                    new = None if reason else self._replaced(builder, graph, var, expr, rule, match)
+                except ModelError as error:  # a symbolic shape that the rule has to know
+                    new, reason = None, str(error)
+                if new is not None:
+                    return new
+                reason = reason or "it saves nothing"
+            if reason:
+                self.refusals.append(Refusal(rule.name, var.name, reason))
+        return expr
+
+    def _replaced(
+        self,
+        builder: relax.BlockBuilder,
+        graph: Graph,
+        var: relax.Var,
+        expr: Any,
+        rule: Rule,
+        match: Match,
+    ) -> Any:
+        """The rule's replacement, recorded; None if it isn't cheaper."""
+        recorder = _Recorder(builder)
+        new = builder.normalize(rule.replace(match, expr, recorder))  # type: ignore[arg-type]
+        if not tvm_ffi.structural_equal(var.ty, new.ty):
+            raise ModelError(f"the type would change from {var.ty} to {new.ty}")
+        dying = {v: graph.values[v] for v in _dying(match, expr, graph)}
+        before, after = cost(dying, expr), cost(recorder.calls, new)
+        if after.weight >= before.weight:
+            return None
+        self.applications.append(Application(rule.name, var.name, before, after))
+        graph.values.update(recorder.calls)
+        graph.readers.update(dict.fromkeys(recorder.calls, 1))
+        return new
+
+
+class _Recorder:
+    """A block builder that remembers what was emitted; what isn't used is dead code later."""
+
+    def __init__(self, builder: relax.BlockBuilder) -> None:
+        self._builder = builder
+        self.calls: dict[Any, Any] = {}
+
+    def emit(self, expr: Any) -> relax.Var:
+        var = self._builder.emit(expr)
+        self.calls[var] = self._builder.lookup_binding(var)
+        return var
+
+
+def _dying(match: Match, root: Any, graph: Graph) -> list[Any]:
+    """The matched variables that only the root and other such variables read."""
+    dead: list[Any] = []
+    waiting = list(dict.fromkeys(match.inner))
+    found = True
+    while found:
+        readers = [root, *(graph.values[var] for var in dead)]
+        ready = [
+            var
+            for var in waiting
+            if sum(list(df.free_vars(r)).count(var) for r in readers) >= graph.readers[var]
+        ]
+        dead += ready
+        waiting = [var for var in waiting if var not in ready]
+        found = bool(ready)
+    return dead

@@ -1,0 +1,51 @@
+"""A layer normalisation that was written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import relax
+
+from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.pattern import Match, Number, Op, Value
+from tvm_ext.passes.rewriting.rule import Rule, register_rule
+
+_X = Value("x")
+_CENTRED = Op("subtract", _X, Op("mean", _X, name="mean"), name="centred")
+_VARIANCE = Op("mean", Op("multiply", _CENTRED, _CENTRED), name="variance")
+_NORMAL = Op("divide", _CENTRED, Op("sqrt", Op("add", _VARIANCE, Number("epsilon"))))
+
+
+@register_rule
+class LayerNorm(Rule):
+    """Seven passes over the data become one kernel."""
+
+    name = "layer_norm"
+    formula = "(x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * gamma + beta -> layer_norm"
+    tolerance = 1e-5
+    pattern = Op("add", Op("multiply", _NORMAL, Value("gamma")), Value("beta"))
+
+    def refuses(self, match: Match) -> str:
+        shape = df.shape_of(match["x"])
+        axes = _axes(match["mean"], len(shape))
+        if axes != _axes(match["variance"], len(shape)):
+            return "mean and variance are over different axes"
+        if not (match["mean"].attrs.keepdims and match["variance"].attrs.keepdims):
+            return "the mean doesn't keep its axes"
+        if axes != tuple(range(axes[0], len(shape))):
+            return f"axes {axes} aren't the last ones"
+        for name in ("gamma", "beta"):
+            if df.shape_of(match[name]) != shape[axes[0] :]:
+                return f"{name} has the shape {df.shape_of(match[name])}"
+        return ""
+
+    def replace(self, match: Match, root: relax.Call, builder: relax.BlockBuilder) -> Any:
+        axes = list(_axes(match["mean"], len(df.shape_of(match["x"]))))
+        return relax.op.nn.layer_norm(
+            match["x"], match["gamma"], match["beta"], axes, match.number("epsilon")
+        )
+
+
+def _axes(mean: relax.Call, rank: int) -> tuple[int, ...]:
+    axes = mean.attrs.axis
+    return tuple(sorted(int(a) % rank for a in (range(rank) if axes is None else axes)))
