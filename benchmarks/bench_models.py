@@ -144,10 +144,13 @@ def section(rows: Sequence[Row], threads: int, target: str, machine: dict[str, A
     """Return the section of RESULTS.md for one number of threads."""
     models = [row.model for row in rows]
     chosen = "" if models == list(zoo.NAMES) else f" --models {' '.join(models)}"
+    title = f"Whole models, {threads} thread{'s' if threads > 1 else ''}"
+    if target != "native":
+        title += f", {target}"
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items())
     return "\n\n".join(
         (
-            f"## Whole models, {threads} thread{'s' if threads > 1 else ''}",
+            f"## {title}",
             f"`python -m benchmarks.bench_models --threads {threads} --target {target}{chosen}` on "
             f"{machine['cpu']}, {machine['logical_cpus']} logical processors, "
             f"{', '.join(machine['isa'])}; Python {machine['python']}, {versions}.",
