@@ -15,7 +15,7 @@ from typing import Any
 from tvm import tirx
 
 from tvm_ext.schedules import costs, cuts, emit
-from tvm_ext.schedules.conv_geometry import lifting, pointwise
+from tvm_ext.schedules.conv_geometry import lifted, pointwise
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
 from tvm_ext.schedules.workload import Shape
@@ -80,10 +80,9 @@ class ColumnGeometry:
 
     @staticmethod
     def of(w: ConvWorkload, lanes: int) -> ColumnGeometry:
-        lift, none = lifting(w.spatial)
-        before, after = none + w.pad_before, none + w.pad_after
-        stride, dilation, kernel = lift + w.strides, lift + w.dilation, lift + w.kernel
-        spatial, out = lift + w.spatial, lift + w.out_spatial
+        w = lifted(w)
+        spatial, out, kernel = w.spatial, w.out_spatial, w.kernel
+        stride, dilation, before, after = w.strides, w.dilation, w.pad_before, w.pad_after
         if pointwise(w) and set(stride) == {1} and out[-1] < 4 * lanes:
             spatial = out = (1, prod(out))
             stride = dilation = kernel = (1, 1)

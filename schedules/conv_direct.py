@@ -18,7 +18,7 @@ from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.column_stage import stage_columns
-from tvm_ext.schedules.conv_geometry import lifting
+from tvm_ext.schedules.conv_geometry import lifted
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.target import CpuTarget
@@ -82,7 +82,7 @@ class ConvDirect(Algorithm[ConvWorkload]):
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         w, size = workload, params["channels"]
-        per_group, kernel = w.out_channels // w.groups, lifting(w.spatial)[0] + w.kernel
+        per_group, kernel = w.out_channels // w.groups, lifted(w).kernel
         if prod(kernel) == 1:
             kernel = kernel[: len(cc.ColumnGeometry.of(w, target.lanes).kernel)]
         data = weights[0].reshape(w.groups, per_group, w.in_channels // w.groups, *kernel)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
+from typing import TypeVar
 
-from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.cuts import divisors
 from tvm_ext.schedules.workload import Shape
+
+_Workload = TypeVar("_Workload", ConvWorkload, ConvTransposeWorkload)
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,9 @@ class ConvGeometry:
 
     @staticmethod
     def of(w: ConvWorkload) -> ConvGeometry:
-        lift, none = lifting(w.spatial)
-        spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
-        stride, dilation = lift + w.strides, lift + w.dilation
-        before, after = none + w.pad_before, none + w.pad_after
+        w = lifted(w)
+        spatial, out, kernel = w.spatial, w.out_spatial, w.kernel
+        stride, dilation, before, after = w.strides, w.dilation, w.pad_before, w.pad_after
         if pointwise(w):
             positions = prod(out)
             strided = any(s > 1 for s in stride)
@@ -69,6 +71,23 @@ def lifting(spatial: Shape) -> tuple[Shape, Shape]:
     """Ones and zeros to put before a one-dimensional shape."""
     missing = max(0, 2 - len(spatial))
     return (1,) * missing, (0,) * missing
+
+
+def lifted(w: _Workload) -> _Workload:
+    """The same convolution with at least two spatial dimensions; its epilogue stays as it is."""
+    ones, zeros = lifting(w.spatial)
+    if not ones:
+        return w
+    extra = {"output_padding": w.output_padding} if isinstance(w, ConvTransposeWorkload) else {}
+    padding = {"pad_before": w.pad_before, "pad_after": w.pad_after, **extra}
+    others = {
+        "spatial": w.spatial, "kernel": w.kernel, "strides": w.strides, "dilation": w.dilation,
+    }  # fmt: skip
+    return replace(
+        w,
+        **{name: zeros + value for name, value in padding.items()},
+        **{name: ones + value for name, value in others.items()},
+    )
 
 
 def pointwise(w: ConvWorkload) -> bool:

@@ -6,7 +6,6 @@ there for what has few channels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -96,15 +95,6 @@ class Resize(Algorithm[ResizeWorkload]):
 
     def cost(self, workload: ResizeWorkload, params: Params, target: CpuTarget) -> float:
         return costs.copy_cost(workload.bytes, params["parallel"], target)
-
-    def pack(
-        self,
-        workload: ResizeWorkload,
-        params: Params,
-        target: CpuTarget,
-        weights: Sequence[np.ndarray],
-    ) -> list[np.ndarray]:
-        return list(weights)
 
     def kernel(
         self, workload: ResizeWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]

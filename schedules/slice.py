@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from tvm import tirx
 
+from tvm_ext.dtypes import itemsize
 from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.layout import stored_shape
@@ -40,11 +40,7 @@ class SliceWorkload:
 
     @property
     def bytes(self) -> int:
-        return (
-            2
-            * np.dtype("uint8" if self.dtype == "bool" else self.dtype).itemsize
-            * prod(self.out_shape)
-        )
+        return 2 * itemsize(self.dtype) * prod(self.out_shape)
 
     def run(self, block: int) -> tuple[int, int, int]:
         """How many rows there are, where in each the part begins, and its length, in elements."""

@@ -13,7 +13,7 @@ from itertools import product
 from math import gcd
 
 from tvm_ext.schedules.conv_columns import Taps
-from tvm_ext.schedules.conv_geometry import lifting
+from tvm_ext.schedules.conv_geometry import lifted
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload
 from tvm_ext.schedules.workload import Shape
 
@@ -56,11 +56,11 @@ class TransposedGeometry:
 
     @staticmethod
     def of(w: ConvTransposeWorkload) -> TransposedGeometry:
-        lift, none = lifting(w.spatial)
-        spatial, out, kernel = lift + w.spatial, lift + w.out_spatial, lift + w.kernel
-        stride, dilation, before = lift + w.strides, lift + w.dilation, none + w.pad_before
+        w = lifted(w)
+        spatial, out, kernel = w.spatial, w.out_spatial, w.kernel
+        stride, dilation, before = w.strides, w.dilation, w.pad_before
         most = tuple(-(-o // s) for o, s in zip(out, stride, strict=True))
-        g = TransposedGeometry(spatial, out, kernel, stride, dilation, before, none, none, most)
+        g = TransposedGeometry(spatial, out, kernel, stride, dilation, before, (), (), most)
         ranges = [g._offsets(dim) for dim in range(len(spatial))]
         low, reach = tuple(-lowest for lowest, _ in ranges), tuple(highest for _, highest in ranges)
         return TransposedGeometry(spatial, out, kernel, stride, dilation, before, low, reach, most)

@@ -12,6 +12,7 @@ from tvm import relax
 
 from tvm_ext.anchors import ANCHORS
 from tvm_ext.anchors.anchor import Anchor
+from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import aligned_shape, scalar_name, tensor_args, to_step
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
@@ -156,5 +157,4 @@ def _bytes(ty: Any) -> int:
         return sum(_bytes(f) for f in ty.fields)
     if not isinstance(ty, relax.TensorType) or ty.shape is None:
         return 0
-    size = np.dtype("uint8" if str(ty.dtype) == "bool" else str(ty.dtype)).itemsize
-    return int(np.prod([int(d) for d in ty.shape], dtype=np.int64)) * size
+    return int(np.prod([int(d) for d in ty.shape], dtype=np.int64)) * itemsize(str(ty.dtype))

@@ -11,12 +11,13 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
+from tvm_ext.dtypes import itemsize
 from tvm_ext.generic import lower_generic
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.planner import GENERIC, interchangeable, layer_blocks
-from tvm_ext.program import ALIGNMENT, Program, itemsize, plan_memory
+from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked

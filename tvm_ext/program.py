@@ -11,14 +11,9 @@ from dataclasses import asdict, dataclass, field
 from math import prod
 from typing import Any
 
-import numpy as np
+from tvm_ext.dtypes import itemsize
 
 ALIGNMENT = 64
-
-
-def itemsize(dtype: str) -> int:
-    """Bytes of one element; TVM stores bool as a byte."""
-    return 1 if dtype == "bool" else np.dtype(dtype).itemsize
 
 
 @dataclass

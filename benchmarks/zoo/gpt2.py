@@ -15,7 +15,13 @@ import numpy as np
 import onnx
 
 from benchmarks.zoo.builder import GraphBuilder
-from benchmarks.zoo.random_weights import ATTENTION_GAIN, biases, layer_norm_scales, linear_weight
+from benchmarks.zoo.random_weights import (
+    ATTENTION_GAIN,
+    biases,
+    branch_gain,
+    layer_norm_scales,
+    linear_weight,
+)
 from benchmarks.zoo.recipe import Inputs, Recipe
 
 _POSITIONS, _EPSILON, _LOGITS_STD = 1024, 1e-5, 2.5
@@ -130,7 +136,7 @@ class _Decoder:
         y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), value)
         y = graph.op("Transpose", y, perm=[0, 2, 1, 3])
         y = graph.op("Reshape", y, graph.integers("join_heads", [1, size.sequence, hidden]))
-        return self.linear(y, f"{name}.c_proj", hidden, hidden, self.branch_gain)
+        return self.linear(y, f"{name}.c_proj", hidden, hidden, branch_gain(self.size.layers))
 
     def gelu(self, x: str) -> str:
         """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))."""
@@ -147,13 +153,8 @@ class _Decoder:
         x = graph.op("Add", self.attention(self.layer_norm(x, f"{name}.ln_1"), f"{name}.attn"), x)
         y = self.linear(self.layer_norm(x, f"{name}.ln_2"), f"{name}.mlp.c_fc", hidden, 4 * hidden)
         y = self.gelu(y)
-        y = self.linear(y, f"{name}.mlp.c_proj", 4 * hidden, hidden, self.branch_gain)
+        y = self.linear(y, f"{name}.mlp.c_proj", 4 * hidden, hidden, branch_gain(self.size.layers))
         return graph.op("Add", x, y)
-
-    @property
-    def branch_gain(self) -> float:
-        """Keeps the sum along all branches of order one, as GPT-2's own initialisation does."""
-        return float(1.0 / np.sqrt(2 * self.size.layers))
 
 
 RECIPES = (

@@ -11,6 +11,12 @@ With a spread of 1 every token would get about the mean of all, whatever the inp
 """
 
 
+def branch_gain(layers: int) -> float:
+    """Keeps the sum along the 2 * `layers` branches of a transformer of order one, as GPT-2's
+    own initialisation does."""
+    return float(1.0 / np.sqrt(2 * layers))
+
+
 def conv_weight(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Draw He-scaled weights, OIHW or (out, in), float32."""
     return rng.normal(0.0, np.sqrt(2.0 / np.prod(shape[1:])), shape).astype(np.float32)

@@ -18,6 +18,7 @@ from benchmarks.zoo.builder import GraphBuilder
 from benchmarks.zoo.random_weights import (
     ATTENTION_GAIN,
     biases,
+    branch_gain,
     conv_weight,
     layer_norm_scales,
     linear_weight,
@@ -120,7 +121,7 @@ class _Encoder:
         y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), value)
         y = graph.op("Transpose", y, perm=[0, 2, 1, 3])
         y = graph.op("Reshape", y, graph.integers("join_heads", [1, size.tokens, hidden]))
-        return self.linear(y, f"{name}.proj", hidden, hidden, self.branch_gain)
+        return self.linear(y, f"{name}.proj", hidden, hidden, branch_gain(self.size.layers))
 
     def layer(self, x: str, name: str) -> str:
         graph, hidden = self.graph, self.size.hidden
@@ -128,13 +129,8 @@ class _Encoder:
         x = graph.op("Add", x, y)
         y = self.linear(self.layer_norm(x, f"{name}.norm2"), f"{name}.mlp.fc1", hidden, 4 * hidden)
         y = graph.erf_gelu(y)
-        y = self.linear(y, f"{name}.mlp.fc2", 4 * hidden, hidden, self.branch_gain)
+        y = self.linear(y, f"{name}.mlp.fc2", 4 * hidden, hidden, branch_gain(self.size.layers))
         return graph.op("Add", x, y)
-
-    @property
-    def branch_gain(self) -> float:
-        """Keeps the sum along all branches of order one."""
-        return float(1.0 / np.sqrt(2 * self.size.layers))
 
 
 RECIPES = (

@@ -117,6 +117,12 @@ def _each(exprs: Iterable[Any]) -> Iterator[relax.Var]:
         yield from free_vars(expr)
 
 
+def tensors(call: relax.Call) -> list[Any]:
+    """The tensor arguments of a call, fields of tuples in order."""
+    fields = (f for a in call.args for f in (a.fields if isinstance(a, relax.Tuple) else [a]))
+    return [f for f in fields if isinstance(f.ty, relax.TensorType)]
+
+
 def op_name(expr: Any) -> str:
     """The operator's name of a call (``relax.nn.conv2d``), else an empty string."""
     if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):

@@ -98,7 +98,7 @@ def _of_block(
     reduced = set()
     for axis in block.iter_vars:
         if axis.iter_type == tirx.IterVar.CommReduce:
-            if _is_one(axis.dom.extent):
+            if is_one(axis.dom.extent):
                 env[axis.var] = axis.dom.min
             else:
                 reduced.add(axis.var)
@@ -190,5 +190,6 @@ def substitute(expr: Any, env: dict[Any, Any]) -> Any:
     return tvm_ffi.structural_map(expr, (tirx.Var, lambda var: env.get(var, var)))
 
 
-def _is_one(extent: Any) -> bool:
+def is_one(extent: Any) -> bool:
+    """Whether an extent is known to be 1."""
     return isinstance(extent, tirx.IntImm) and int(extent) == 1

@@ -12,10 +12,12 @@ from typing import Any
 import tvm
 from tvm import relax, sym, tirx
 
+from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.index_map import (
     AXES,
     IndexMapError,
     Read,
+    is_one,
     reads,
     reads_memory,
     variables,
@@ -62,7 +64,7 @@ def mapping_types(call: relax.Call) -> tuple[MappingType, ...]:
         One for each tensor argument, fields of tuples in order. Many-to-Many where TVM's
         implementation can't be analysed (sorting, scans, control flow).
     """
-    arguments = tensors(call)
+    arguments = df.tensors(call)
     function = _legalised(call, arguments)
     if function is None:
         return (MappingType.MANY_TO_MANY,) * len(arguments)
@@ -85,15 +87,6 @@ def mapping_types(call: relax.Call) -> tuple[MappingType, ...]:
 def mapping_type(call: relax.Call) -> MappingType:
     """The type of an operator: the most complex of its inputs'."""
     return most_complex(mapping_types(call))
-
-
-def tensors(call: relax.Call) -> list[Any]:
-    """The tensor arguments of a call, fields of tuples in order."""
-    found = []
-    for arg in call.args:
-        fields = arg.fields if isinstance(arg, relax.Tuple) else [arg]
-        found.extend(f for f in fields if isinstance(f.ty, relax.TensorType))
-    return found
 
 
 def _legalised(call: relax.Call, arguments: list[Any]) -> tirx.PrimFunc | None:
@@ -148,7 +141,7 @@ def _one(indices: tuple[Any, ...], source: tuple[Any, ...], out: tuple[Any, ...]
     for axis, extent in zip(axes, out, strict=True):
         analyzer.bind(axis, tvm.ir.Range(0, extent))
     indices = tuple(analyzer.simplify(i) for i in indices)
-    wide = {axis for axis, extent in zip(axes, out, strict=True) if not _is_one(extent)}
+    wide = {axis for axis, extent in zip(axes, out, strict=True) if not is_one(extent)}
     used = set().union(*(variables(i) for i in indices)) if indices else set()
     if wide - used:
         return MappingType.ONE_TO_MANY
@@ -167,7 +160,7 @@ def _one(indices: tuple[Any, ...], source: tuple[Any, ...], out: tuple[Any, ...]
 
 def _is_strided(index: Any, axis: Any, extent: Any) -> bool:
     """Whether an index is stride * axis + offset, of positive stride."""
-    if _is_one(extent):
+    if is_one(extent):
         return not variables(index)
     if not variables(index) <= {axis}:
         return False
@@ -180,7 +173,3 @@ def _flat(indices: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
     for index, extent in zip(indices, shape, strict=True):
         offset = offset * extent + index
     return offset
-
-
-def _is_one(extent: Any) -> bool:
-    return isinstance(extent, tirx.IntImm) and int(extent) == 1

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
+from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name, to_step
-from tvm_ext.passes.fusion.mapping_type import tensors
 from tvm_ext.schedules.epilogue import Epilogue
 
 # Floating-point operations that a core makes in the time in which it moves a byte: 90 GFLOP/s
@@ -57,7 +55,7 @@ def cost(inner: Mapping[Any, Any], root: Any) -> Cost:
             continue
         fused = bool(scalar_name(call))
         flops += prod(df.shape_of(call)) * _flops_an_element(call, name)
-        for tensor in dict.fromkeys(tensors(call)):
+        for tensor in dict.fromkeys(df.tensors(call)):
             if fused and (tensor in read or scalar_name(inner.get(tensor))):
                 continue
             moved += _nbytes(tensor)
@@ -85,5 +83,4 @@ def _nbytes(expr: Any) -> int:
     constant = df.value_of(expr)
     if constant is not None and constant.size == 1:
         return 0  # part of the code
-    dtype = df.dtype_of(expr)
-    return prod(df.shape_of(expr)) * np.dtype("uint8" if dtype == "bool" else dtype).itemsize
+    return prod(df.shape_of(expr)) * itemsize(df.dtype_of(expr))
