@@ -38,8 +38,8 @@ _RUNS = 3
 def peak_rows() -> list[list[str]]:
     """One row a kernel: time, GFLOP/s, share of the peak measured in turn with it, error."""
     from benchmarks.kernels import conv_kernel, matmul_kernel
+    from tvm_ext.schedules.matmul_workload import MatmulWorkload
     from tvm_ext.schedules.peak import fma_probe
-    from tvm_ext.schedules.workload import MatmulWorkload
     from tvm_ext.target import resolve
 
     target = resolve()
@@ -50,7 +50,7 @@ def peak_rows() -> list[list[str]]:
             (name, conv_kernel("spatial_pack", _conv(c, size, k, kernel, stride), target))
         )
     for m, k, n in MATMULS:
-        workload = MatmulWorkload((), m, n, k, packed=True, out_shape=(m, n))
+        workload = MatmulWorkload.of((m, k), (k, n), packed=True)
         kernels.append((f"matmul {m}x{k}x{n}", matmul_kernel("matmul", workload, target)))
     rows = []
     probe = fma_probe(target)

@@ -11,7 +11,7 @@ import tvm
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import from_blocked, stored_shape, to_blocked
-from tvm_ext.schedules.workload import MatmulWorkload
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
 
 

@@ -81,7 +81,7 @@ class ColumnGeometry:
     @staticmethod
     def of(w: ConvWorkload, lanes: int) -> ColumnGeometry:
         w = lifted(w)
-        spatial, out, kernel = w.spatial, w.out_spatial, w.kernel
+        spatial, out, kernel = w.spatial, w.conv_spatial, w.kernel
         stride, dilation, before, after = w.strides, w.dilation, w.pad_before, w.pad_after
         if pointwise(w) and set(stride) == {1} and out[-1] < 4 * lanes:
             spatial = out = (1, prod(out))

@@ -16,11 +16,21 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import costs, cuts, emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.column_stage import stage_columns
 from tvm_ext.schedules.conv_geometry import lifted
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
+from tvm_ext.schedules.pool_stage import (
+    PooledRows,
+    first_row,
+    repetition,
+    rows_needed,
+    rows_pooled,
+    stage_seconds,
+    supports_pool,
+)
 from tvm_ext.target import CpuTarget
 
 _MOST_CHANNELS = 12
@@ -41,7 +51,7 @@ class ConvDirect(Algorithm[ConvWorkload]):
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         if workload.dtype != "float32":
             return refuse(f"dtype {workload.dtype}; only float32")
-        return YES
+        return refuse_prologue(workload) and supports_pool(workload)
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         g = cc.ColumnGeometry.of(workload, target.lanes)
@@ -51,7 +61,7 @@ class ConvDirect(Algorithm[ConvWorkload]):
             "channels": tuple(range(1, min(per_group, _MOST_CHANNELS) + 1)),
             "high": tuple(range(1, min(4, g.out[-2]) + 1)),
             "vectors": tuple(range(1, min(vectors, target.registers - 2) + 1)),
-            "chunk": tuple(range(1, g.out[0] + 1)),
+            "chunk": tuple(range(1, _rows(workload, g) + 1)),
             "pieces": tuple(range(1, per_group + 1)),
             "stage": (True,) if g.must_stage else (False, True),
         }
@@ -61,12 +71,13 @@ class ConvDirect(Algorithm[ConvWorkload]):
         per_group = w.out_channels // w.groups
         choices = range(1, min(per_group, _MOST_CHANNELS) + 1)
         tile = cc.best_column_tile(choices, per_group, g.out[-2], g.out[-1], target)
-        chunk = default_chunk(w, g, tile.high, target)
-        tasks = w.batch * w.groups * -(-g.out[0] // chunk)
+        chunk = default_chunk(w, g, tile, target)
+        tasks = w.batch * w.groups * -(-_rows(w, g) // chunk)
         panels = -(-per_group // tile.channels)
         pieces = min(panels, target.cores) if tasks < target.cores else 1
         return {
-            "channels": tile.channels, "high": min(tile.high, chunk if len(g.out) == 2 else 4),
+            "channels": tile.channels,
+            "high": min(tile.high, rows_needed(w, chunk) if len(g.out) == 2 else 4),
             "vectors": tile.vectors, "chunk": chunk, "pieces": pieces, "stage": g.must_stage,
         }  # fmt: skip
 
@@ -99,12 +110,26 @@ class ConvDirect(Algorithm[ConvWorkload]):
         return emit.build(lambda: _emit(workload, params, target))
 
 
-def default_chunk(w: ConvWorkload, g: cc.ColumnGeometry, high: int, target: CpuTarget) -> int:
+def _rows(w: ConvWorkload, g: cc.ColumnGeometry) -> int:
+    """What tasks share: rows of the output in the first dimension."""
+    return w.pool.out_spatial[0] if w.pool else g.out[0]
+
+
+def default_chunk(
+    w: ConvWorkload, g: cc.ColumnGeometry, tile: cc.ColumnTile, target: CpuTarget
+) -> int:
     """Rows of the first dimension whose input takes its share of the L2 cache, in even chunks."""
-    extent, others = g.out[0], w.batch * w.groups
+    extent, others = _rows(w, g), w.batch * w.groups
     row = 4 * w.in_channels // w.groups * prod(g.staged[1:])
+    if w.pool:
+        # The rows of a panel's channels that wait for being pooled are there, too.
+        row += 4 * tile.channels * g.out[-1] // g.stride[0]
     fit = int(costs.L2_SHARE * target.l2 / row) // g.stride[0] - (g.kernel[0] - 1)
-    chunks = -(-extent // min(extent, max(1, fit, high if len(g.out) == 2 else 1)))
+    if w.pool:
+        fit = rows_pooled(w, max(fit, w.pool.kernel[0]))
+    else:
+        fit = max(1, fit, tile.high if len(g.out) == 2 else 1)
+    chunks = -(-extent // min(extent, fit))
     while chunks * others % target.cores and chunks < extent and extent >= 4 * target.cores:
         chunks += 1
     return -(-extent // chunks)
@@ -119,7 +144,10 @@ def columns_cost(
     cycles = steps * cc.tile_cycles(tile, per_group, g.out[-2], g.out[-1], target)
     # Two vectors of multiply-adds a cycle are the peak.
     compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
-    compute += cc.overflow(w, g, params["chunk"], -(-per_group // tile.channels), target)
+    rows = rows_needed(w, params["chunk"])
+    compute *= repetition(w, params["chunk"])
+    compute += stage_seconds(w, target, blocked=False) / target.cores
+    compute += cc.overflow(w, g, rows, -(-per_group // tile.channels), target)
     copied = 8 * w.batch * w.in_channels * prod(g.staged) if params["stage"] else 0
     return compute + 0.5 * (w.bytes + copied) / target.memory_bandwidth
 
@@ -139,22 +167,44 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
-    out = emit.view(out, (w.batch, w.out_channels, *g.out))
+    if not w.pool:
+        out = emit.view(out, (w.batch, w.out_channels, *g.out))
     epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, 0)
 
     chunk = params["chunk"]
-    high = min(tile.high, chunk) if len(g.out) == 2 else tile.high
+    rows_computed = rows_needed(w, chunk)
+    high = min(tile.high, rows_computed) if len(g.out) == 2 else tile.high
     tile = cc.ColumnTile(tile.channels, high, tile.vectors, tile.lanes)
     piece_panels = -(-panels // params["pieces"])
     pieces = -(-panels // piece_panels)
 
     def task(n: Any, group: Any, first: Any, piece: Any) -> None:
-        copy = stage_columns(w, g, 1, data, n, group, first, chunk) if params["stage"] else None
+        start = first_row(w, first, chunk) if w.pool else first
+        copy = None
+        if params["stage"]:
+            copy = stage_columns(w, g, 1, data, n, group, start, rows_computed)
+        kept = PooledRows(w, tile.lanes, 0, tile.channels, start, rows_computed) if w.pool else None
 
-        def tile_at(slot: Any, *at: Any) -> None:
+        def panel_at(slot: Any) -> None:
             panel = piece * piece_panels + slot if pieces > 1 else slot
             panel = tirx.min(panel, panels - 1) if panels % piece_panels else panel
             channel0 = group * outputs + cuts.panel_start(panel, tile.channels, outputs)
+            cc.emit_cover(
+                (rows_computed, *g.out[1:]),
+                (*(1,) * (len(g.out) - 2), tile.high, tile.width),
+                lambda *at: tile_at(panel, channel0, at),
+            )
+            if kept is not None:
+                with emit.nest((tile.channels, chunk)) as (r, i):
+                    kept.pool(
+                        r,
+                        first + i,
+                        lambda x, _, value: T.buffer_store(
+                            out, value, [n, channel0 + r, first + i, x]
+                        ),
+                    )
+
+        def tile_at(panel: Any, channel0: Any, at: Sequence[Any]) -> None:
             *rows, column = at
 
             def source(ci: Any, offsets: Any, h: int, x: Any, offset: Any) -> tirx.Expr:
@@ -163,26 +213,27 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 if copy is not None:
                     parts = g.stride[-1]
                     return copy[(*ci, *where, 0, offset % parts, column + x + offset // parts)]
-                where[0] = where[0] + first * g.stride[0]
+                where[0] = where[0] + start * g.stride[0]
                 return data[(n, group * inputs + ci[0], *where, column + x + offset)]
 
             def store(r: int, h: int, x: Any, value: tirx.Expr) -> None:
                 at_rows = [*rows[:-1], rows[-1] + h]
-                index = [n, channel0 + r, first + at_rows[0], *at_rows[1:], column + x]
+                index = [n, channel0 + r, start + at_rows[0], *at_rows[1:], column + x]
                 value = apply_epilogue(epilogue, operands, 0, index, [value])
-                T.buffer_store(out, value, index)
+                if kept is None:
+                    T.buffer_store(out, value, index)
+                else:
+                    kept.put(r, index[2], index[3], value)
 
             cc.emit_tile(
                 tile, (inputs,), g.taps(),
                 lambda ci, taps, r: weight[(group, panel, *ci, *taps, r)], source, store,
             )  # fmt: skip
 
-        cc.emit_cover(
-            (piece_panels, chunk, *g.out[1:]),
-            (1, *(1,) * (len(g.out) - 2), tile.high, tile.width),
-            tile_at,
-        )
+        with emit.loop(piece_panels) as slot:
+            panel_at(slot)
 
-    chunks = -(-g.out[0] // chunk)
+    extent = _rows(w, g)
+    chunks = -(-extent // chunk)
     with emit.parallel_tasks(w.batch, w.groups, chunks, pieces) as (n, group, c, piece):
-        task(n, group, cuts.panel_start(c, chunk, g.out[0]), piece)
+        task(n, group, cuts.panel_start(c, chunk, extent), piece)

@@ -17,10 +17,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.tiles import Tile, efficiency
 from tvm_ext.schedules.window import unflatten
 from tvm_ext.target import CpuTarget
@@ -47,7 +49,7 @@ class ConvGemm(Algorithm[ConvWorkload]):
             return refuse(f"dtype {w.dtype}; only float32")
         if w.groups > 1:
             return refuse(f"{w.groups} groups; only 1")
-        return YES
+        return refuse_prologue(w) and refuse_pool(w)
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes), (0, target.lanes))

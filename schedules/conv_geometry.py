@@ -44,7 +44,7 @@ class ConvGeometry:
     @staticmethod
     def of(w: ConvWorkload) -> ConvGeometry:
         w = lifted(w)
-        spatial, out, kernel = w.spatial, w.out_spatial, w.kernel
+        spatial, out, kernel = w.spatial, w.conv_spatial, w.kernel
         stride, dilation, before, after = w.strides, w.dilation, w.pad_before, w.pad_after
         if pointwise(w):
             positions = prod(out)
@@ -94,13 +94,14 @@ def pointwise(w: ConvWorkload) -> bool:
     """Whether the positions can be seen as one row: none reads another, nor do the operands.
 
     An operand that is broadcast over some spatial dimensions only tells the positions' rows from
-    their columns.
+    their columns, and so does a pool stage.
     """
     padded = any(w.pad_before) or any(w.pad_after)
-    whole = (1, prod(w.out_spatial))
+    whole = (1, prod(w.conv_spatial))
     return (
         prod(w.kernel) == 1
         and not padded
+        and w.pool is None
         and all(prod(operand.shape[2:]) in whole for operand in w.epilogue.operands)
     )
 

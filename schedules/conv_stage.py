@@ -1,7 +1,7 @@
 """The input of a convolution as its inner loop reads it: in place, or staged into a local copy.
 
 Staging pads and subsamples the rows that one task needs, so that the copy is still in cache when
-the task's multiply-adds read it.
+the task's multiply-adds read it. It also applies the prologue, if there is one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.conv_prologue import processed
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.row_copy import copy_row, row_bounds
 
@@ -72,9 +73,9 @@ class Source:
 
 def stage(
     w: ConvWorkload, g: ConvGeometry, data: Any, block: int,
-    n: Any, group: Any, origin: Sequence[Any], count: int,
+    n: Any, group: Any, origin: Sequence[Any], count: int, constants: Sequence[Any] = (),
 ) -> Source:  # fmt: skip
-    """Copy what one task reads, padded with zeros.
+    """Copy what one task reads after the prologue, whose `constants` it takes, padded with zeros.
 
     A task computes `count` rows of one group, which start at `origin` in the output's dimensions
     without the last: rows of one slice, where there are three. A flat convolution's counts in the
@@ -97,11 +98,17 @@ def stage(
 
     def value(c: Any, where: Sequence[Any], lane: Any) -> tirx.Expr:
         if not block:
-            return data[(n, group * per_group + c, *where)]
-        if aligned:
-            return data[(n, group * channels + c, *where, lane)]
-        channel = group * per_group + c * block + lane
-        return data[(n, channel // block, *where, channel % block)]
+            channel = group * per_group + c
+            x = data[(n, channel, *where)]
+        elif aligned:
+            first = group * channels + c
+            channel = first * block + lane
+            x = data[(n, first, *where, lane)]
+        else:
+            # What the last block of a group has too much is never read; it only has to exist.
+            channel = tirx.min(group * per_group + c * block + lane, w.in_channels - 1)
+            x = data[(n, channel // block, *where, channel % block)]
+        return processed(w, constants, channel, x)
 
     def put(c: Any, at: Sequence[Any], lane: Any, x: tirx.Expr) -> None:
         T.buffer_store(copy, x, [c, *at] + ([lane] if block else []))

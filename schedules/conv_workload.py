@@ -6,7 +6,23 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tvm_ext.schedules.epilogue import Epilogue
-from tvm_ext.schedules.workload import Shape, operand_bytes
+from tvm_ext.schedules.workload import PoolWorkload, Shape, operand_bytes
+
+
+@dataclass(frozen=True)
+class PoolStage:
+    """A pool that the kernel of a convolution computes from its finished output (no dilation).
+
+    `out_spatial` says whether the last windows may hang over the end, as ceil mode lets them.
+    """
+
+    kind: str
+    kernel: Shape
+    strides: Shape
+    pad_before: Shape
+    pad_after: Shape
+    out_spatial: Shape
+    count_include_pad: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,10 +51,6 @@ class _Convolution:
         return (self.batch, self.out_channels, *self.out_spatial)
 
     @property
-    def flops(self) -> int:
-        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
-
-    @property
     def bytes(self) -> int:
         """Bytes that must move at least once: inputs, weights, operands, output."""
         return (
@@ -52,15 +64,22 @@ class _Convolution:
 class ConvWorkload(_Convolution):
     """A 1-, 2- or 3-dimensional convolution (cross-correlation), N C spatial, with its epilogue.
 
-    Weights are (out_channels, in_channels / groups, *kernel).
+    Weights are (out_channels, in_channels / groups, *kernel). With a `pool` stage the output is
+    the pooled one; the epilogue, whose operands have the convolution's own shape, comes before it.
+
+    The `prologue` makes from each input element (value 0) the one that is convolved; padding stays
+    zero. Its operands are constants of shape (1, in_channels, 1, ...), weights that follow W.
     """
 
     groups: int = 1
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    pool: PoolStage | None = None
+    prologue: Epilogue | None = None
 
     @property
-    def out_spatial(self) -> Shape:
+    def conv_spatial(self) -> Shape:
+        """Extents of the convolution's own output."""
         return tuple(
             (n + before + after - d * (k - 1) - 1) // s + 1
             for n, before, after, d, k, s in zip(
@@ -70,8 +89,38 @@ class ConvWorkload(_Convolution):
         )  # fmt: skip
 
     @property
+    def conv_shape(self) -> Shape:
+        """Shape of the convolution's own output."""
+        return (self.batch, self.out_channels, *self.conv_spatial)
+
+    @property
+    def out_spatial(self) -> Shape:
+        return self.pool.out_spatial if self.pool else self.conv_spatial
+
+    @property
+    def pooling(self) -> PoolWorkload | None:
+        """The pool stage as a workload of its own."""
+        if self.pool is None:
+            return None
+        p = self.pool
+        return PoolWorkload(
+            p.kind, self.conv_shape, p.kernel, p.strides, p.pad_before, p.pad_after,
+            (1,) * len(p.kernel), self.out_shape, p.count_include_pad, self.dtype,
+        )  # fmt: skip
+
+    @property
     def macs(self) -> int:
-        return prod(self.out_shape) * (self.in_channels // self.groups) * prod(self.kernel)
+        return prod(self.conv_shape) * (self.in_channels // self.groups) * prod(self.kernel)
+
+    @property
+    def flops(self) -> int:
+        own = 2 * self.macs + prod(self.conv_shape) * self.epilogue.flops
+        before = prod(self.in_shape) * self.prologue.flops if self.prologue else 0
+        return before + own + (self.pooling.flops if self.pooling else 0)
+
+    @property
+    def bytes(self) -> int:
+        return super().bytes + (operand_bytes(self.prologue) if self.prologue else 0)
 
     @property
     def weight_bytes(self) -> int:
@@ -109,6 +158,10 @@ class ConvTransposeWorkload(_Convolution):
     def macs(self) -> int:
         """Every input element meets every tap, those that land in the padding included."""
         return prod(self.in_shape) * (self.out_channels // self.groups) * prod(self.kernel)
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.macs + prod(self.out_shape) * self.epilogue.flops
 
     @property
     def weight_bytes(self) -> int:

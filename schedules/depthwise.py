@@ -19,10 +19,12 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.window import Axis, unflatten
 from tvm_ext.target import CpuTarget
 
@@ -58,7 +60,7 @@ class Depthwise(Algorithm[ConvWorkload]):
             return refuse(f"dtype {w.dtype}; only float32")
         if not 1 <= len(w.spatial) <= 3:
             return refuse(f"{len(w.spatial)} spatial dimensions; only 1 to 3")
-        return YES
+        return refuse_prologue(w) and refuse_pool(w)
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes),)

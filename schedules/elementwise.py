@@ -2,6 +2,7 @@
 
 Dimensions that every operand broadcasts alike are one dimension to the kernel, so a chain without
 broadcasting is a single loop over the flat tensor, and a bias over channels has two or three.
+An operand whose elements are repeated keeps the dimensions along which they are apart.
 The innermost dimension is cut in vectors. What a whole number of vectors leaves over is covered
 by a last vector that ends with the dimension and overlaps its neighbour: elements are computed
 twice rather than one by one.
@@ -19,8 +20,10 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import boxes, costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.emit_epilogue import declare_operands
-from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue
+from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue, Operand
+from tvm_ext.schedules.fused_access import Access, fuse_dimensions
 from tvm_ext.schedules.layout import operand_shape, stored_shape
+from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
 from tvm_ext.target import CpuTarget
 
@@ -60,11 +63,11 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
             if step.op not in SCALAR_OPS:
                 return refuse(f"scalar operation {step.op!r} is unknown")
         for i, operand in enumerate(w.epilogue.operands):
-            fits = len(operand.shape) == len(w.shape) and all(
-                d in (1, n) for d, n in zip(operand.shape, w.shape, strict=True)
-            )
-            if not fits:
-                return refuse(f"operand {i}: shape {operand.shape} doesn't broadcast to {w.shape}")
+            seen = tuple(d * f for d, f in zip(operand.shape, operand.factors, strict=True))
+            if len(seen) != len(w.shape) or any(
+                d not in (1, n) for d, n in zip(seen, w.shape, strict=True)
+            ):
+                return refuse(f"operand {i}: shape {seen} doesn't broadcast to {w.shape}")
         depth = _depth(w.epilogue)
         if depth > _MAX_DEPTH:
             return refuse(f"{depth} functions like exp in a row; at most {_MAX_DEPTH}")
@@ -74,7 +77,8 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
         self, workload: ElementwiseWorkload, target: CpuTarget
     ) -> tuple[tuple[int, int], ...]:
         w, v = workload, target.lanes
-        if not 2 <= len(w.shape) <= 5 or w.dtype != "float32":
+        strided = any(operand.view is not None for operand in w.epilogue.operands)
+        if not 2 <= len(w.shape) <= 5 or w.dtype != "float32" or strided:
             return ((0, 0),)
         # The lanes past the last channel have to stay finite.
         risky = any(step.op in _NOT_FINITE_AT_ZERO for step in w.epilogue.steps)
@@ -127,58 +131,35 @@ def _bytes(w: ElementwiseWorkload) -> int:
     return operands + prod(w.shape) * np.dtype(w.dtype).itemsize
 
 
-def fuse_dimensions(out: Shape, operands: list[Shape]) -> tuple[Shape, list[Shape]]:
-    """Merge neighbouring dimensions that every operand either has or broadcasts.
-
-    Returns
-    -------
-    (tuple of int, list of tuple of int)
-        The output's fused extents, at least one, and for each operand its own: the same or 1.
-    """
-    extents: list[int] = []
-    kept: list[tuple[bool, ...]] = []
-    for i, extent in enumerate(out):
-        if extent == 1:
-            continue
-        has = tuple(shape[i] != 1 for shape in operands)
-        if kept and kept[-1] == has:
-            extents[-1] *= extent
-        else:
-            extents.append(extent)
-            kept.append(has)
-    if not extents:
-        return (1,), [(1,)] * len(operands)
-    views = [
-        tuple(n if has[j] else 1 for n, has in zip(extents, kept, strict=True))
-        for j in range(len(operands))
-    ]
-    return tuple(extents), views
+def _access(operand: Operand, out: Shape, block: int) -> Access:
+    """How an operand's argument is read, broadcast to the stored output."""
+    if operand.view is not None:
+        return Access(operand.view, (1,) * len(out))
+    stored = operand_shape(operand.shape, block)
+    # A blocked operand of one channel has no lane dimension of its own.
+    lanes = (1,) if block and operand.shape[1] == 1 else ()
+    whole = StridedView.contiguous((*stored, *lanes))
+    strides = tuple(s if n != 1 else 0 for n, s in zip(whole.shape, whole.strides, strict=True))
+    return Access(StridedView(out, strides), operand.factors + ((1,) if block else ()))
 
 
 def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int) -> None:
     """Declare the arguments, cut the fused dimensions in tasks, emit the loops of one."""
-    operands = declare_operands(w.epilogue, block)
-    out = emit.argument("out", stored_shape(w.shape, block), w.dtype)
-    shapes = []
-    for operand in w.epilogue.operands:
-        stored = operand_shape(operand.shape, block)
-        # A blocked operand of one channel has no lane dimension of its own.
-        shapes.append((*stored, 1) if block and operand.shape[1] == 1 else stored)
-    extents, views = fuse_dimensions(stored_shape(w.shape, block), shapes)
+    arguments = declare_operands(w.epilogue, block)
+    stored = stored_shape(w.shape, block)
+    out = emit.argument("out", stored, w.dtype)
+    operands = w.epilogue.operands
+    extents, accesses = fuse_dimensions(stored, [_access(o, stored, block) for o in operands])
     out = emit.view(out, extents, w.dtype)
-    operands = [
-        emit.view(x, shape, operand.dtype)
-        for x, shape, operand in zip(operands, views, w.epilogue.operands, strict=True)
+    flat = [
+        emit.view(x, (prod(x.shape),), o.dtype) for x, o in zip(arguments, operands, strict=True)
     ]
-    dtypes = [w.dtype, *(o.dtype for o in w.epilogue.operands)]
+    dtypes = [w.dtype, *(o.dtype for o in operands)]
     width = max(1, 4 * target.lanes // max(np.dtype(dtype).itemsize for dtype in dtypes))
 
     def store(index: list[Any]) -> None:
-        def load(j: int) -> tirx.Expr:
-            at = [i if n != 1 else 0 for i, n in zip(index, views[j], strict=True)]
-            return operands[j][tuple(at)]
-
-        T.buffer_store(out, w.epilogue.evaluate([], load), index)
+        value = w.epilogue.evaluate([], lambda j: flat[j][accesses[j].index(index)])
+        T.buffer_store(out, value, index)
 
     grain = (*(1,) * (len(extents) - 1), width * params["vectors"])
     with boxes.parallel_boxes(extents, grain, params["tasks"]) as (starts, sizes):

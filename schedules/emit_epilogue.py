@@ -11,16 +11,21 @@ from tvm import tirx
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.emit import Index
-from tvm_ext.schedules.epilogue import Epilogue
+from tvm_ext.schedules.epilogue import Epilogue, Operand
 from tvm_ext.schedules.layout import operand_shape
 from tvm_ext.schedules.workload import Shape
 
 
 def declare_operands(epilogue: Epilogue, block: int) -> list[Any]:
-    """Declare one argument for each operand of the epilogue, in the output's layout."""
+    """Declare one argument for each operand of the epilogue, in the output's layout.
+
+    An operand with a view is a flat tensor.
+    """
     return [
-        emit.argument(f"x{i}", operand_shape(operand.shape, block), operand.dtype)
-        for i, operand in enumerate(epilogue.operands)
+        emit.argument(
+            f"x{i}", (o.size,) if o.view is not None else operand_shape(o.shape, block), o.dtype
+        )
+        for i, o in enumerate(epilogue.operands)
     ]
 
 
@@ -31,20 +36,23 @@ def lifted_epilogue(
 
     The kernel has more dimensions than the model, or one row of all positions.
     """
-    shapes = []
-    for operand in epilogue.operands:
-        n, c, *spatial = operand.shape
-        if len(out) > len(spatial):
-            spatial = [1] * (len(out) - len(spatial)) + spatial
-        elif out[0] == 1 and len(out) == 2 and prod(spatial) in (1, out[1]):
-            spatial = [1, prod(spatial)]
-        shapes.append((n, c, *spatial))
-    lifted = tuple(replace(o, shape=s) for o, s in zip(epilogue.operands, shapes, strict=True))
+    lifted = tuple(_lifted(operand, out) for operand in epilogue.operands)
     views = [
         emit.view(x, operand_shape(o.shape, block), o.dtype)
         for x, o in zip(operands, lifted, strict=True)
     ]
     return replace(epilogue, operands=lifted), views
+
+
+def _lifted(operand: Operand, out: Shape) -> Operand:
+    n, c, *spatial = operand.shape
+    if len(out) > len(spatial):
+        ones = (1,) * (len(out) - len(spatial))
+        repeat = operand.factors[:2] + ones + operand.factors[2:] if operand.repeat else ()
+        return replace(operand, shape=(n, c, *ones, *spatial), repeat=repeat)
+    if out[0] == 1 and len(out) == 2 and prod(spatial) in (1, out[1]):
+        return replace(operand, shape=(n, c, 1, prod(spatial)))
+    return operand
 
 
 def apply_epilogue(
@@ -57,12 +65,12 @@ def apply_epilogue(
     """The epilogue's expression at `index`, which is in the stored (blocked or plain) output."""
 
     def load(j: int) -> tirx.Expr:
-        shape = epilogue.operands[j].shape
+        operand = epilogue.operands[j]
         if block == 0:
-            return operands[j][tuple(i if d != 1 else 0 for i, d in zip(index, shape, strict=True))]
+            return operands[j][tuple(operand.place(index))]
         *outer, lane = index
-        at = [i if d != 1 else 0 for i, d in zip(outer, shape, strict=True)]
-        return operands[j][tuple(at if shape[1] == 1 else [*at, lane])]
+        at = operand.place(outer)
+        return operands[j][tuple(at if operand.shape[1] == 1 else [*at, lane])]
 
     return epilogue.evaluate(results, load)
 

@@ -16,6 +16,7 @@ from tvm_ext.schedules import hyperbolic as hy
 from tvm_ext.schedules import scalar_functions as sf
 from tvm_ext.schedules import scalar_math as sm
 from tvm_ext.schedules.sharing import share
+from tvm_ext.schedules.strided_view import StridedView
 
 # ("value", i): the kernel's result or an earlier step; ("operand", j); ("const", number).
 Ref = tuple[str, Any]
@@ -29,12 +30,32 @@ class Operand:
     ----------
     shape : tuple of int
         In the model's own layout, padded with leading ones to the output's rank; each dimension
-        is 1 or the output's.
+        is 1 or the output's, divided by its factor in `repeat`.
     dtype : str
+    view : StridedView, optional
+        How the output's positions read the tensor, where it isn't stored in that shape.
+    size : int
+        With a view, the elements of the tensor that it is a view of.
+    repeat : tuple of int
+        How many neighbouring positions of the output read the same element, along each dimension
+        of `shape`; only spatial dimensions repeat. Empty where none does.
     """
 
     shape: tuple[int, ...]
     dtype: str
+    view: StridedView | None = None
+    size: int = 0
+    repeat: tuple[int, ...] = ()
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """`repeat`, written out."""
+        return self.repeat or (1,) * len(self.shape)
+
+    def place(self, position: Sequence[Any]) -> list[Any]:
+        """Where the tensor has what a position of the output reads."""
+        dimensions = zip(position, self.shape, self.factors, strict=True)
+        return [0 if n == 1 else i // f if f > 1 else i for i, n, f in dimensions]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from tvm import tirx
 
 from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight, row_count
-from tvm_ext.schedules.workload import MatmulWorkload
+from tvm_ext.schedules.fold_batch import fold_batch
+from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
 
 _MOST_ROWS = 4
@@ -37,7 +38,7 @@ class Gemv(Algorithm[MatmulWorkload]):
     workload_type: ClassVar[type] = MatmulWorkload
 
     def supports(self, workload: MatmulWorkload, target: CpuTarget) -> Support:
-        rows = row_count(workload)
+        rows = fold_batch(workload).m
         if rows > _MOST_ROWS:
             return refuse(f"{rows} rows; at most {_MOST_ROWS}")
         return constant_right_side(workload)
@@ -82,7 +83,7 @@ class Gemv(Algorithm[MatmulWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
-        rows = row_count(workload)
+        rows = fold_batch(workload).m
         blocking = gemm.Blocking(
             rows, workload.n, workload.k, target.lanes, params["blocks"], rows,
             pieces=params["pieces"],
@@ -91,7 +92,7 @@ class Gemv(Algorithm[MatmulWorkload]):
 
 
 def _legal_blocks(w: MatmulWorkload, target: CpuTarget) -> tuple[int, ...]:
-    rows = row_count(w)
+    rows = fold_batch(w).m
     # One vector of weights at a time, and a broadcast for each row.
     fit = max(1, (target.registers - rows - 1) // rows)
     return tuple(range(1, min(fit, _MOST_BLOCKS, max(1, w.n // target.lanes)) + 1))
@@ -101,4 +102,4 @@ def _share(w: MatmulWorkload, blocks: int, target: CpuTarget) -> float:
     """Share of the FMA peak that the tile allows when its weights are in cache."""
     panels = -(-w.n // (blocks * target.lanes))
     useful = w.n / (panels * blocks * target.lanes)
-    return useful * min(1.0, row_count(w) * blocks / _CHAINS)
+    return useful * min(1.0, fold_batch(w).m * blocks / _CHAINS)

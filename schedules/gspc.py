@@ -26,11 +26,13 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
 from tvm_ext.schedules import cuts, emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.column_stage import stage_columns
 from tvm_ext.schedules.conv_direct import default_chunk
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
+from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, registers_needed
 from tvm_ext.target import CpuTarget
 
@@ -59,7 +61,7 @@ class Gspc(Algorithm[ConvWorkload]):
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         if workload.dtype != "float32":
             return refuse(f"dtype {workload.dtype}; only float32")
-        return YES
+        return refuse_prologue(workload) and refuse_pool(workload)
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         w, g = workload, cc.ColumnGeometry.of(workload, target.lanes)
@@ -78,7 +80,7 @@ class Gspc(Algorithm[ConvWorkload]):
         outputs = w.out_channels // w.groups
         t_i = cuts.divisors(w.in_channels // w.groups, _MOST_T_I)[-1]
         tile = cc.best_column_tile(cuts.divisors(outputs), outputs, g.out[-2], g.out[-1], target)
-        chunk = default_chunk(w, g, tile.high, target)
+        chunk = default_chunk(w, g, tile, target)
         common = {"t_i": t_i, "chunk": chunk, "unroll_kw": True}
         columns = {
             **common, "t_o": tile.channels, "over": "columns",

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
-from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.fold_batch import fold_batch
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
+from tvm_ext.schedules.strided_product import PanelOf, emit_product, has_rows
 from tvm_ext.schedules.tiles import Tile
-from tvm_ext.schedules.workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
 
 
 @register
 class Matmul(Algorithm[MatmulWorkload]):
-    """Row-major left side and output, weights in panels of `blocks` vectors.
+    """Left side and output in rows that one stride walks, weights in panels of `blocks` vectors.
 
     Parameters of the plan: `tile` rows and `blocks` vectors of columns in registers; `chunks`
     parts of the rows and `pieces` parts of the columns, the units of work of the threads;
@@ -34,7 +33,7 @@ class Matmul(Algorithm[MatmulWorkload]):
         return constant_right_side(workload)
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
-        rows = row_count(workload)
+        rows = fold_batch(workload).m
         tiles = gemm_cuts.panel_tiles(rows, workload.n, target)
         vectors = -(-workload.n // target.lanes)
         return {
@@ -46,7 +45,7 @@ class Matmul(Algorithm[MatmulWorkload]):
         }
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
-        w, rows = workload, row_count(workload)
+        w, rows = workload, fold_batch(workload).m
         tile = gemm_cuts.best_panel_tile(rows, w.n, target)
         parts = gemm_cuts.best_parts(w.k, tile, target)
         chunks, pieces = gemm_cuts.share_out(rows, w.n, w.k, parts, tile, target)
@@ -56,7 +55,7 @@ class Matmul(Algorithm[MatmulWorkload]):
         }  # fmt: skip
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w, rows = workload, row_count(workload)
+        w, rows = workload, fold_batch(workload).m
         share = gemm_cuts.panel_efficiency(
             Tile(params["tile"], params["blocks"]), rows, w.n, target
         )
@@ -84,58 +83,46 @@ class Matmul(Algorithm[MatmulWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
-        w, p = workload, params
+        w, rows, p = workload, fold_batch(workload).m, params
         blocking = gemm.Blocking(
-            row_count(w), w.n, w.k, target.lanes, p["blocks"], p["tile"], p["chunks"], p["pieces"],
+            rows, w.n, w.k, target.lanes, p["blocks"], p["tile"], p["chunks"], p["pieces"],
             p["k_parts"],
         )  # fmt: skip
         return emit.build(lambda: emit_packed(w, blocking))
 
 
 def constant_right_side(w: MatmulWorkload) -> Support:
-    """Whether the right side is a float32 weight."""
+    """Whether a product is one of rows with a float32 weight."""
     if w.dtype != "float32":
         return refuse(f"dtype {w.dtype}; only float32")
     if not w.packed:
         return refuse("packed is False; only a constant right side")
-    return YES
-
-
-def row_count(w: MatmulWorkload) -> int:
-    """Rows of the left side, all batch dimensions folded in."""
-    return prod(w.batch) * w.m
+    if batch := fold_batch(w).batch:
+        return refuse(f"batch {batch} can't be walked as rows by one stride")
+    return has_rows(w.lhs, "left side") and has_rows(w.out, "result")
 
 
 def pack_weight(w: MatmulWorkload, weight: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
-    """(k, n), or (n, k) with transpose_b, to panels."""
-    matrix = weight.reshape(w.n, w.k).T if w.transpose_b else weight.reshape(w.k, w.n)
+    """The weight's view to panels."""
+    view = fold_batch(w).rhs
+    matrix = np.lib.stride_tricks.as_strided(
+        weight.reshape(-1)[view.offset :], view.shape, [s * weight.itemsize for s in view.strides]
+    )
     return gemm.pack_panels(matrix, blocks, lanes)
 
 
 def emit_packed(w: MatmulWorkload, b: gemm.Blocking) -> None:
     """Declare the arguments and emit the parallel tasks of a product with packed weights."""
-    out_shape = w.out_shape or (b.rows, b.n)
-    data = emit.argument("data", w.lhs_shape or (*out_shape[:-1], b.k))
-    weight = emit.argument("weight", (b.panels, b.k, b.blocks, b.lanes))
-    operands = declare_operands(w.epilogue, 0)
-    out = emit.argument("out", out_shape)
-    left, out = emit.view(data, (b.rows, b.k)), emit.view(out, (b.rows, b.n))
-    finish = rowwise_epilogue(w.epilogue, operands, out_shape)
 
-    def store(row: Any, column0: Any, c: Any, i: Any, value: tirx.Expr) -> None:
-        column = column0 + c * b.lanes + i
-        T.buffer_store(out, finish(row, column, value), [row, column])
+    def start(panel: Any, step: Any) -> Any:
+        return (panel * b.k + step) * b.span
 
-    flat = emit.view(weight, (b.panels * b.k * b.span,))
+    def panels(right: Any, _: Sequence[Any]) -> PanelOf:
+        return lambda panel, base: (
+            lambda step, c, i: right[start(panel, base + step) + c * b.lanes + i]
+        )
 
-    def fetch(panel: Any, base: Any, element: Any) -> None:
-        emit.prefetch(flat, [(panel * b.k + base) * b.span + element], 2)
+    def fetch(right: Any, panel: Any, base: Any, element: Any) -> None:
+        emit.prefetch(right, [start(panel, base) + element], 2)
 
-    with emit.parallel_tasks(*b.tasks) as (chunk, piece):
-        gemm.emit_task(
-            b, chunk, piece,
-            lambda row, step: left[row, step],
-            lambda panel, base: lambda step, c, i: weight[panel, base + step, c, i],
-            store,
-            fetch,
-        )  # fmt: skip
+    emit_product(w, b, (b.panels, b.k, b.blocks, b.lanes), panels, fetch)

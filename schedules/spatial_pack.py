@@ -19,9 +19,15 @@ import numpy as np
 from tvm import tirx
 
 from tvm_ext.schedules import costs, cuts, emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.conv_prologue import (
+    pack_constants,
+    prologue_seconds,
+    supports_prologue,
+)
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds, supports_pool
 from tvm_ext.schedules.spatial_pack_kernel import (
     chunk_extent,
     emit_spatial_pack,
@@ -42,7 +48,9 @@ class SpatialPack(Algorithm[ConvWorkload]):
 
     Parameters of the plan: `tile` positions and `blocks` channel vectors in registers; `chunk`
     rows (or positions, when the kernel is 1x1) whose input stays in cache while all weights pass;
-    `pieces` parts of the output channels that threads share; `stage` copies the chunk's input.
+    `pieces` parts of the output channels that threads share; `stage` copies the chunk's input,
+    each piece for itself, and applies the prologue. With a pool stage the rows of a chunk are the
+    pool's.
     """
 
     name: ClassVar[str] = "spatial_pack"
@@ -55,7 +63,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         if w.groups > 1 and (w.out_channels // w.groups) % target.lanes:
             per_group = w.out_channels // w.groups
             return refuse(f"{per_group} output channels a group don't fill {target.lanes} lanes")
-        return YES
+        return supports_prologue(w) and supports_pool(w)
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes), (0, target.lanes))
@@ -63,18 +71,18 @@ class SpatialPack(Algorithm[ConvWorkload]):
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         g = ConvGeometry.of(workload)
         tiles = legal_tiles(g.out[-1], group_blocks(workload, target), target)
-        extent = chunk_extent(g)
+        extent = chunk_extent(workload, g)
         return {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
             "pieces": tuple(range(1, group_blocks(workload, target) + 1)),
-            "stage": (True,) if g.must_stage else (False, True),
+            "stage": (True,) if g.must_stage or workload.prologue else (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, g = workload, ConvGeometry.of(workload)
-        blocks, extent = group_blocks(w, target), chunk_extent(g)
+        blocks, extent = group_blocks(w, target), chunk_extent(w, g)
         tile = best_tile(g.out[-1], blocks, target)
         panels = -(-blocks // tile.columns)
         by_position = g.flat and not g.must_stage
@@ -88,7 +96,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
             for pieces in sorted({1, min(target.cores, panels)}):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
-                    "stage": g.must_stage,
+                    "stage": g.must_stage or w.prologue is not None,
                 }  # fmt: skip
                 options.append((self.cost(w, params, target), tasks * pieces, params))
         return min(options, key=lambda option: option[:2])[-1]
@@ -99,8 +107,9 @@ class SpatialPack(Algorithm[ConvWorkload]):
         padded = blocks * target.lanes * w.groups / w.out_channels
         share = efficiency(Tile(params["tile"], params["blocks"]), g.out[-1], blocks, target)
         multiply = 2 * w.macs * padded / (share * target.fma_peak)
+        multiply *= repetition(w, params["chunk"])
 
-        extent = chunk_extent(g)
+        extent = chunk_extent(w, g)
         slices = 1 if g.flat else prod(g.out[:-2])
         tasks = -(-extent // params["chunk"]) * w.batch * slices
         jobs = tasks * w.groups * params["pieces"]
@@ -108,12 +117,13 @@ class SpatialPack(Algorithm[ConvWorkload]):
             positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
         else:
             halo = max(0, g.kernel[-2] - g.stride[-2])
-            rows = params["chunk"] * g.stride[-2] + halo
+            rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
             positions = rows * g.staged[-1] * prod(g.kernel[:-2])
         input_bytes = 4 * positions * w.in_channels / w.groups
         staging = 0.0
         if params["stage"]:
-            staging = 2 * input_bytes * params["pieces"] / target.shared_bandwidth
+            copying = 2 * input_bytes / target.shared_bandwidth
+            staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
         # Each panel of weights passes over the chunk.
         spilled = costs.overflow(input_bytes, -(-blocks // params["blocks"]), target)
         # Weights that overflow it come from there for each chunk.
@@ -121,7 +131,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         level = target.shared_bandwidth if weights < target.l3 else target.memory_bandwidth
         reread = max(0.0, weights - 0.5 * target.l2) * (tasks - 1) / level
         work = multiply + (staging + spilled) * tasks * w.groups + reread
-        work += tasks * w.groups * _TASK_SECONDS
+        work += tasks * w.groups * _TASK_SECONDS + stage_seconds(w, target)
         compute = work * -(-jobs // target.cores) / jobs
         return costs.overlapped(compute, 0.7 * w.bytes / target.memory_bandwidth)
 
@@ -145,7 +155,8 @@ class SpatialPack(Algorithm[ConvWorkload]):
         # (group, panel, block, lane, outer, step, *taps) to (.., outer, *taps, step, block, lane)
         taps = range(6, panels.ndim)
         panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
-        return [np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))]
+        packed = np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))
+        return [packed, *pack_constants(w, target, weights[1:])]
 
     def kernel(
         self,

@@ -1,7 +1,7 @@
 """The loops of spatial pack convolution.
 
 A task takes a chunk of rows and a piece of the output channels: each panel of weights passes over
-the chunk's input, which stays in cache.
+the chunk's input, which stays in cache. With a pool stage the rows are the pool's.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import conv_stage, cuts, emit
 from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tvm_ext.schedules.conv_prologue import declare_constants
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.schedules.layout import stored_shape
+from tvm_ext.schedules.pool_stage import RollingPool
 from tvm_ext.target import CpuTarget
 
 
@@ -31,8 +33,10 @@ def reduction_step(w: ConvWorkload, target: CpuTarget) -> int:
     return channel_step(w.in_channels // w.groups, target.lanes)
 
 
-def chunk_extent(g: ConvGeometry) -> int:
+def chunk_extent(w: ConvWorkload, g: ConvGeometry) -> int:
     """What `chunk` counts: positions of a flat convolution, else rows (of one slice)."""
+    if w.pool:
+        return w.pool.out_spatial[0]
     if g.flat:
         return g.staged[0] if g.must_stage else g.out[-1]
     return g.out[-2]
@@ -53,47 +57,69 @@ def emit_spatial_pack(
     weight = emit.argument(
         "weight", (w.groups * panels, per_group // step, *g.kernel, step, width, v)
     )
+    constants = declare_constants(w, target)
     operands = declare_operands(w.epilogue, block_out)
     out = emit.argument("out", stored_shape(w.out_shape, block_out))
 
-    out = emit.view(out, (w.batch, all_blocks, *g.out, v))
+    if not w.pool:
+        out = emit.view(out, (w.batch, all_blocks, *g.out, v))
     panel_floats = per_group * prod(g.kernel) * width * v
     flat_weight = emit.view(weight, (w.groups * panels * panel_floats,))
     data = conv_stage.lifted_input(w, g, data, block_in)
     epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, block_out)
 
-    extent, chunk = chunk_extent(g), params["chunk"]
+    extent, chunk = chunk_extent(w, g), params["chunk"]
     pieces = params["pieces"]
     piece_panels = -(-panels // pieces)
     pieces = -(-panels // piece_panels)
     full, rest = divmod(extent, chunk)
 
     def task(n: Any, slices: Any, group: Any, piece: Any, first: Any, count: int) -> None:
-        origin = (*slices, first)
+        pooled = RollingPool(w, v, block_out, width, first, count) if w.pool else None
+        origin = (*slices, pooled.start if pooled else first)
         source = conv_stage.Source(data, staged=False)
         if params["stage"]:
-            source = conv_stage.stage(w, g, data, block_in, n, group, origin, count)
+            source = conv_stage.stage(
+                w, g, data, block_in, n, group, origin, pooled.rows if pooled else count, constants
+            )
         if g.flat:
             positions = count * prod(g.staged[1:]) if g.must_stage else count
             start = first * prod(g.staged[1:]) if g.must_stage else first
             rows = 1
         else:
-            positions, start, rows = g.out[-1], 0, count
+            positions, start, rows = g.out[-1], 0, pooled.turns if pooled else count
         row_tiles = sum(tiles for tiles, _ in cuts.split_extent(positions, params["tile"]))
         turns = row_tiles * rows * (per_group // step)
         with emit.loop(piece_panels) as p:
             panel = piece * piece_panels + p
             guard = panels % piece_panels != 0
 
+            block0 = group * blocks + cuts.panel_start(panel, width, blocks)
+
             def panel_body() -> None:
-                with emit.loop(rows) as row:
-                    offset, done = 0, 0
-                    for tiles, rows_tile in cuts.split_extent(positions, params["tile"]):
-                        with emit.loop(tiles) as t:
-                            turn = row * row_tiles + done + t
-                            _tile(n, group, panel, row, offset + t * rows_tile, rows_tile, turn)
-                        offset += tiles * rows_tile
-                        done += tiles
+                with emit.loop(rows) as turn:
+                    if pooled is None:
+                        row_body(turn, turn)
+                        return
+                    with pooled.row(turn) as row:
+                        row_body(row - pooled.start, turn)
+                    pooled.finish(
+                        turn,
+                        lambda c, y, x, lane, value: T.buffer_store(
+                            out, value, [n, block0 + c, y, x, lane]
+                        ),
+                    )
+
+            def row_body(row: Any, turn: Any) -> None:
+                offset, done = 0, 0
+                for tiles, rows_tile in cuts.split_extent(positions, params["tile"]):
+                    with emit.loop(tiles) as t:
+                        if pooled:
+                            pooled.prefetch(out, (n, block0), turn, done + t, row_tiles)
+                        now = turn * row_tiles + done + t
+                        _tile(n, group, panel, row, offset + t * rows_tile, rows_tile, now)
+                    offset += tiles * rows_tile
+                    done += tiles
 
             def _tile(
                 n: Any, group: Any, panel: Any, row: Any, column: Any, size: int, turn: Any
@@ -115,15 +141,17 @@ def emit_spatial_pack(
                         ),
                         lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
                     )  # fmt: skip
-                block0 = group * blocks + cuts.panel_start(panel, width, blocks)
-                at_row = (0,) if g.flat else (*slices, first + row)
+                at_row = (0,) if g.flat else (*origin[:-1], origin[-1] + row)
 
                 def store(x: Any, c: Any, lane: Any) -> None:
                     index = [n, block0 + c, *at_row, start + column + x, lane]
                     value = apply_epilogue(
                         epilogue, operands, block_out, index, [acc.get(x, c, lane)]
                     )
-                    T.buffer_store(out, value, index)
+                    if pooled:
+                        pooled.put(c, at_row[-1], (column + x) * v + lane, value)
+                    else:
+                        T.buffer_store(out, value, index)
 
                 acc.each(store)
 

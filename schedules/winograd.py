@@ -14,11 +14,14 @@ import numpy as np
 from tvm import tirx
 
 from tvm_ext.schedules import costs, cuts, emit
-from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.pool_stage import stage_seconds, supports_pool
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
 from tvm_ext.schedules.winograd_kernel import emit_winograd
 from tvm_ext.schedules.winograd_matrices import TRANSFORMS, transform_weights
+from tvm_ext.schedules.winograd_output import RowCut, fewest_tiles
 from tvm_ext.target import CpuTarget
 
 # Vector instructions that one tile's transforms cost for each vector of channels, both ways.
@@ -58,7 +61,7 @@ class _Winograd(Algorithm[ConvWorkload]):
         ):
             if value != allowed:
                 return refuse(f"{what} {value}; only {allowed}")
-        return YES
+        return refuse_prologue(w) and supports_pool(w)
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes),)
@@ -70,7 +73,7 @@ class _Winograd(Algorithm[ConvWorkload]):
         return {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
-            "rows": tuple(range(1, rows + 1)),
+            "rows": tuple(range(fewest_tiles(self.m, workload), rows + 1)),
             "pieces": tuple(range(1, blocks + 1)),
         }
 
@@ -79,7 +82,8 @@ class _Winograd(Algorithm[ConvWorkload]):
         rows, columns = self._tiles(w)
         blocks = -(-w.out_channels // target.lanes)
         options = []
-        for high in sorted({-(-rows // tasks) for tasks in range(1, rows + 1)}):
+        fewest = fewest_tiles(self.m, w)
+        for high in sorted({max(fewest, -(-rows // tasks)) for tasks in range(1, rows + 1)}):
             tile = best_tile(high * columns, blocks, target)
             for pieces in {1, min(target.cores, -(-blocks // tile.columns))}:
                 params = {
@@ -94,13 +98,14 @@ class _Winograd(Algorithm[ConvWorkload]):
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
         w, v, a = workload, target.lanes, self.m + 2
-        rows, columns = self._tiles(w)
+        _, columns = self._tiles(w)
         blocks, in_blocks = -(-w.out_channels // v), -(-w.in_channels // v)
         tile, pieces = Tile(params["tile"], params["blocks"]), params["pieces"]
         task_tiles = params["rows"] * columns
         # The last rows may be fewer than the others; what counts is their sum.
-        tasks = rows / params["rows"] * w.batch
-        jobs = -(-rows // params["rows"]) * w.batch * pieces
+        cut = RowCut(self.m, w, params["rows"])
+        tasks = cut.all_tiles / params["rows"] * w.batch
+        jobs = -(-cut.height // cut.share) * w.batch * pieces
         into, back = _TRANSFORM_CYCLES[self.m]
         cycle = 4 * v / target.fma_peak  # two FMA instructions of 2 x lanes operations
         panels = -(-blocks // tile.columns)
@@ -115,9 +120,8 @@ class _Winograd(Algorithm[ConvWorkload]):
         missing = min(1.0, max(0.0, 2 * frequencies / target.l2 - 1))
         spilled = missing * frequencies * (panels + pieces)
         spilled /= _level(frequencies, _BUFFER_SHARE, target)
-        compute = (
-            (multiply + transforms + _EXPOSED * spilled) * tasks * -(-jobs // target.cores) / jobs
-        )
+        work = (multiply + transforms + _EXPOSED * spilled) * tasks + stage_seconds(w, target)
+        compute = work * -(-jobs // target.cores) / jobs
         # Every task after the first reads the weights again; the cores share what brings them.
         weights = 4 * a * a * w.in_channels * blocks * v
         again = max(0.0, weights - 0.5 * target.l2) / _level(weights, _WEIGHTS_SHARE, target)
@@ -156,7 +160,7 @@ class _Winograd(Algorithm[ConvWorkload]):
         return emit.build(lambda: emit_winograd(self.m, workload, params, target))
 
     def _tiles(self, w: ConvWorkload) -> tuple[int, int]:
-        rows, columns = (-(-n // self.m) for n in w.out_spatial)
+        rows, columns = (-(-n // self.m) for n in w.conv_spatial)
         return rows, columns
 
 

@@ -7,7 +7,6 @@ frequencies) and transforms back at once.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from tvm import tirx
@@ -17,17 +16,19 @@ from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import channel_step
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
+from tvm_ext.schedules.emit_epilogue import declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.row_copy import copy_row, row_bounds
 from tvm_ext.schedules.winograd_matrices import TRANSFORMS, emit_linear_map
+from tvm_ext.schedules.winograd_output import RowCut, TileOutput
 from tvm_ext.target import CpuTarget
 
 
 def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the loops of F(m, 3)."""
     v, a, width = target.lanes, m + 2, params["blocks"]
-    rows, columns = (-(-n // m) for n in w.out_spatial)
+    rows, columns = (-(-n // m) for n in w.conv_spatial)
+    cut = RowCut(m, w, params["rows"])
     blocks, in_blocks = -(-w.out_channels // v), -(-w.in_channels // v)
     panels = -(-blocks // width)
     transform = TRANSFORMS[m]
@@ -43,9 +44,11 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
     pieces = min(params["pieces"], panels)
     piece_panels = -(-panels // pieces)
     pieces = -(-panels // piece_panels)
-    full, rest = divmod(rows, params["rows"])
+    share = cut.share
+    full, rest = divmod(cut.height, share)
 
-    def task(n: Any, first: Any, count: int, piece: Any) -> None:
+    def task(n: Any, first: Any, share: int, piece: Any) -> None:
+        count, start = cut.tiles_of(share), cut.start(first, share)
         tiles = count * columns
         parts = cuts.split_extent(tiles, params["tile"])
         all_tiles = sum(number for number, _ in parts)
@@ -53,9 +56,9 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
         product = emit.spread_rows(a * a, tiles * width * v)
         # A tile between its two one-dimensional transforms: more vectors than there are registers.
         half = emit.workspace((a * a * v,))
-        result = emit.workspace((m * m * v,))
+        output = TileOutput(cut, operands, out, v, width, n, first, start, share)
         with emit.loop(in_blocks) as c:
-            _transform_input(n, c, first, count, half, freq)
+            _transform_input(n, c, start, count, half, freq)
         with emit.loop(piece_panels) as p:
             # A piece past the end computes the last panel again.
             panel = piece * piece_panels + p
@@ -68,11 +71,11 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
                         _multiply(freq, product, (e, panel), offset + t * size, size, tiles, turn)
                     offset += number * size
                     done += number
+            block0 = cuts.panel_start(panel, width, blocks)
             with emit.nest((count, columns, width)) as (r, x, k):
-                block = cuts.panel_start(panel, width, blocks) + k
-                where = n, block, first + r, x
                 source = ((r * columns + x) * width + k) * v
-                _transform_output(where, product, source, half, result)
+                output.tile(product, source, k, block0 + k, r, x)
+            output.pool(block0)
 
     def _multiply(
         freq: Any, product: Any, at: tuple[Any, Any], start: Any, size: int, tiles: int,
@@ -101,15 +104,17 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
             )
         )
 
-    def _transform_input(n: Any, c: Any, first: Any, count: int, half: Any, freq: Any) -> None:
+    def _transform_input(n: Any, c: Any, start: Any, count: int, half: Any, freq: Any) -> None:
         """One block of channels: pad the task's rows into an L1-sized copy, then transform it."""
         length = columns * m + 2
         plane = emit.workspace((count * m + 2, length, v))
+        # The tiles of a pool stage need not start at a multiple of their size.
+        reach = rows * m + 2 + (m if w.pool else 0)
         with emit.loop(count * m + 2) as i:
-            y = first * m + i - w.pad_before[0]
+            y = start + i - w.pad_before[0]
             copy_row(
                 w.spatial[1], w.pad_before[1], length,
-                row_bounds([y], w.spatial, w.pad_before, (rows * m + 2,)),
+                row_bounds([y], w.spatial, w.pad_before, (reach,)),
                 lambda x, lane: data[n, c, y, x, lane],
                 lambda _, j, lane, value: T.buffer_store(plane, value, [i, j, lane]),
                 lanes=v,
@@ -134,50 +139,14 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
                     ),
                 )
 
-    def _transform_output(
-        where: tuple[Any, ...], product: Any, source: Any, half: Any, result: Any
-    ) -> None:
-        n, block, row, column = where
-        with T.unroll(0, a) as j:
-            emit_linear_map(
-                transform.output,
-                v,
-                lambda i, lane: product[i * a + j, source + lane],
-                lambda i, lane, value: T.buffer_store(half, value, [(i * a + j) * v + lane]),
-            )
-        with T.unroll(0, m) as i:
-            emit_linear_map(
-                transform.output,
-                v,
-                lambda j, lane: half[(i * a + j) * v + lane],
-                lambda j, lane, value: T.buffer_store(result, value, [(i * m + j) * v + lane]),
-            )
-        with T.unroll(0, m) as i, T.unroll(0, m) as j:
-            y, x = row * m + i, column * m + j
-            ragged = [
-                position < extent
-                for position, extent in zip((y, x), w.out_spatial, strict=True)
-                if extent % m
-            ]
-            with contextlib.ExitStack() as stack:
-                if ragged:
-                    stack.enter_context(T.If(tirx.all(*ragged)))
-                    stack.enter_context(T.Then())
-                lane = stack.enter_context(T.vectorized(0, v))
-                index = [n, block, y, x, lane]
-                value = apply_epilogue(
-                    w.epilogue, operands, v, index, [result[(i * m + j) * v + lane]]
-                )
-                T.buffer_store(out, value, index)
-
     with emit.parallel_tasks(w.batch, full + (1 if rest else 0), pieces) as (n, c, piece):
         if not rest:
-            task(n, c * params["rows"], params["rows"], piece)
+            task(n, c * share, share, piece)
         elif not full:
             task(n, 0, rest, piece)
         else:
             with T.If(c < full):
                 with T.Then():
-                    task(n, c * params["rows"], params["rows"], piece)
+                    task(n, c * share, share, piece)
                 with T.Else():
-                    task(n, full * params["rows"], rest, piece)
+                    task(n, full * share, rest, piece)

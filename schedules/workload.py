@@ -1,6 +1,6 @@
 """What has to be computed: one frozen, hashable description for each kind of layer.
 
-Convolutions are in `tvm_ext.schedules.conv_workload`.
+Convolutions are in `tvm_ext.schedules.conv_workload`, matrix products in `matmul_workload`.
 """
 
 from __future__ import annotations
@@ -16,46 +16,6 @@ Shape = tuple[int, ...]
 def operand_bytes(epilogue: Epilogue) -> int:
     """Bytes that an epilogue's operands add to a kernel's traffic."""
     return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
-
-
-@dataclass(frozen=True)
-class MatmulWorkload:
-    """(*batch, m, k) x (*batch_rhs, k, n); `packed` when the right side is a constant weight.
-
-    With `packed` the batch dimensions are already folded into m.
-    `transpose_b` when the right side is stored as (n, k).
-    `lhs_shape` and `rhs_shape` are the tensors' own shapes, where `batch` has folded them.
-    """
-
-    batch: Shape
-    m: int
-    n: int
-    k: int
-    packed: bool
-    transpose_b: bool = False
-    out_shape: Shape = ()
-    dtype: str = "float32"
-    epilogue: Epilogue = field(default_factory=Epilogue)
-    lhs_shape: Shape = ()
-    rhs_shape: Shape = ()
-
-    @property
-    def macs(self) -> int:
-        return prod(self.batch) * self.m * self.n * self.k
-
-    @property
-    def flops(self) -> int:
-        return 2 * self.macs + prod(self.batch) * self.m * self.n * self.epilogue.flops
-
-    @property
-    def weight_bytes(self) -> int:
-        return 4 * prod(self.batch) * self.k * self.n
-
-    @property
-    def bytes(self) -> int:
-        out = prod(self.batch) * self.m * self.n
-        left = prod(self.batch) * self.m * self.k
-        return 4 * (out + left) + self.weight_bytes + operand_bytes(self.epilogue)
 
 
 @dataclass(frozen=True)

@@ -163,13 +163,45 @@ def test_slices_with_gaps_between_rows_are_copied():
     def body(emit, x):
         parts = emit(relax.op.split(x, 2, 1))
         first, second = (emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
-        return emit(relax.op.matmul(first, emit(relax.op.permute_dims(second))))
+        sums = emit(relax.op.nn.softmax(first)), emit(relax.op.nn.softmax(second))
+        return emit(relax.op.add(*sums))
 
     mod = module({"x": (6, 32)}, body)
     executable = _check(mod, array(0, 6, 32))
     assert _plan_algorithms(executable).count("slice") == 2
     called = [call.layer for call in executable.program.calls]
     assert [name for name in called if name.startswith("strided_slice")]
+
+
+def test_products_read_slices_with_gaps_in_place():
+    def body(emit, x):
+        parts = emit(relax.op.split(x, 2, 1))
+        first, second = (emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
+        return emit(relax.op.matmul(first, emit(relax.op.permute_dims(second))))
+
+    mod = module({"x": (6, 32)}, body)
+    executable = _check(mod, array(0, 6, 32))
+    assert [call.layer for call in executable.program.calls] == ["matmul_0"]
+
+
+def test_a_product_stores_its_result_where_the_transposition_would():
+    def body(emit, x, y):
+        heads = emit(relax.op.permute_dims(emit(relax.op.matmul(x, y)), (1, 0, 2)))
+        return emit(relax.op.nn.relu(emit(relax.op.reshape(heads, (5, 24)))))
+
+    mod = module({"x": (3, 5, 4), "y": (3, 4, 8)}, body)
+    executable = _check(mod, array(0, 3, 5, 4), array(1, 3, 4, 8))
+    assert [call.layer for call in executable.program.calls] == ["matmul_0"]
+
+
+def test_a_constant_that_is_read_in_another_order_is_stored_flat():
+    def body(emit, x):
+        table = emit(relax.op.permute_dims(emit(relax.op.nn.relu(x)), (1, 0, 2)))
+        return emit(relax.op.add(table, const(array(1, 5, 3, 4))))
+
+    mod = module({"x": (3, 5, 4)}, body)
+    executable = _check(mod, array(0, 3, 5, 4))
+    assert [call.layer for call in executable.program.calls] == ["relu_0"]
 
 
 def test_enlarging_stays_in_blocks_between_convolutions():

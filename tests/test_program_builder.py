@@ -64,33 +64,71 @@ def test_calls_in_order() -> None:
     ]
 
 
+def _joined(builder: ProgramBuilder, parts: list[int], size: int) -> int:
+    """The buffer of parts that can all move."""
+    joined = builder.join(parts, (size,), "float32")
+    assert joined is not None
+    assert not joined[1]
+    return joined[0]
+
+
 def test_join_lays_parts_one_after_the_other() -> None:
     builder = ProgramBuilder()
     parts = [_written(builder, size) for size in (16, 32, 5)]
-    whole = builder.join(parts, (53,), "float32")
-    assert whole is not None
+    whole = _joined(builder, parts, 53)
     assert [builder.program.root(p) for p in parts] == [(whole, 0), (whole, 64), (whole, 192)]
     # The join counts as written: it can be a part of another one.
-    last = _written(builder, 4)
-    assert builder.join([last], (4,), "float32") is not None
-    again = builder.join([whole], (53,), "float32")
+    _joined(builder, [_written(builder, 4)], 4)
+    again = _joined(builder, [whole], 53)
     assert builder.program.root(parts[2]) == (again, 192)
 
 
-@pytest.mark.parametrize("case", ["input", "unwritten", "view", "twice", "unaligned", "joined"])
-def test_parts_that_cannot_move(case: str) -> None:
+def test_views_of_all_of_a_buffer_move_with_it() -> None:
+    builder = ProgramBuilder()
+    first, second = _written(builder, 16), _written(builder, 16)
+    view = builder.view(builder.view(second, (4, 4)), (2, 8))
+    whole = _joined(builder, [first, view], 32)
+    assert builder.program.root(second) == builder.program.root(view) == (whole, 64)
+
+
+_STAY = {
+    "input": lambda b, good: b.input("x", (16,), "float32"),
+    "constant": lambda b, good: b.constant(np.zeros(16, "float32")),
+    "unwritten": lambda b, good: b.buffer((16,), "float32"),
+    "part": lambda b, good: b.view(_written(b, 32), (16,)),
+    "twice": lambda b, good: good,
+    "joined": lambda b, good: _joined_part(b),
+}
+
+
+def _joined_part(builder: ProgramBuilder) -> int:
+    part = _written(builder, 16)
+    _joined(builder, [part, _written(builder, 16)], 32)
+    return part
+
+
+@pytest.mark.parametrize("case", _STAY)
+def test_one_part_that_cannot_move_is_to_be_copied(case: str) -> None:
     builder = ProgramBuilder()
     good = _written(builder, 16)
-    if case == "joined":
-        builder.join([good], (16,), "float32")
-    other = {
-        "input": lambda: builder.input("x", (16,), "float32"),
-        "unwritten": lambda: builder.buffer((16,), "float32"),
-        "view": lambda: builder.view(_written(builder, 32), (16,)),
-        "twice": lambda: good,
-        "unaligned": lambda: _written(builder, 15),
-        "joined": lambda: good,
-    }[case]()
+    other = _STAY[case](builder, good)
+    root = builder.program.root(other)
+    joined = builder.join([other, good], (32,), "float32")
+    assert joined is not None
+    whole, ((part, place),) = joined
+    assert part == other
+    assert builder.program.root(good) == (whole, 64)
+    assert builder.program.root(place) == (whole, 0)
+    assert builder.program.buffers[place].nbytes == 64
+    if case != "twice":
+        assert builder.program.root(other) == root
+
+
+@pytest.mark.parametrize("sizes", [(15, 16), (16, 16, 16)])
+def test_parts_that_are_not_joined(sizes: tuple[int, ...]) -> None:
+    """What would start where kernels can't read, and more than one that has to be copied."""
+    builder = ProgramBuilder()
+    parts = [_written(builder, sizes[0]), *(builder.buffer((s,), "float32") for s in sizes[1:])]
     before = len(builder.program.buffers)
-    assert builder.join([other, good], (32,), "float32") is None
+    assert builder.join(parts, (sum(sizes),), "float32") is None
     assert len(builder.program.buffers) == before

@@ -13,6 +13,7 @@ import tvm_ext
 from tvm_ext import plots
 from tvm_ext.errors import ArtifactError
 from tvm_ext.profiler import LayerTime, Profile
+from tvm_ext.viz import Drawing
 
 
 class _Page(HTMLParser):
@@ -55,6 +56,17 @@ def test_text_and_page(convnet: tvm_ext.Executable, tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="(?!data:)', source)
     assert "http" not in source
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_page_with_a_graph(convnet: tvm_ext.Executable, tmp_path: Path) -> None:
+    graph = Drawing()
+    graph.edge("left", "right")
+    convnet.report(tmp_path / "report.html", graph=graph)
+    page = _Page()
+    page.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    head, data = page.images[-1].split(",")
+    assert head == "data:image/svg+xml;base64"
+    assert all(f">{name}</text>" in base64.b64decode(data).decode() for name in ("left", "right"))
 
 
 def test_unwritable(convnet: tvm_ext.Executable, tmp_path: Path) -> None:

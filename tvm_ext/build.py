@@ -9,11 +9,15 @@ from typing import Any
 import tvm
 
 from tvm_ext import planner
-from tvm_ext.compile import compile_program
+from tvm_ext.assemble import assemble
+from tvm_ext.errors import DatabaseError
 from tvm_ext.executable import Executable
 from tvm_ext.frontend import load_model
+from tvm_ext.fusion_database import FusionDatabase
+from tvm_ext.fusion_profile import CostProfile, MeasuredProfile
 from tvm_ext.layers import Layer, layers
-from tvm_ext.lower import lower
+from tvm_ext.passes import UniversalFusion
+from tvm_ext.passes.fusion.decisions import Profile
 from tvm_ext.pipeline import graph_pipeline
 from tvm_ext.plan import Plan
 from tvm_ext.target import CpuTarget, resolve
@@ -29,6 +33,7 @@ def build(
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
+    fusion_database: str | os.PathLike[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> Executable:
     """Compile a model to the fastest code that this library knows for a CPU.
@@ -42,6 +47,9 @@ def build(
         Shapes of the inputs, needed where the model leaves them open.
     plan : Plan or path, optional
         Decisions to use in place of the planner's, as `plan()` gives them, perhaps edited.
+    fusion_database : path, optional
+        Decide by measurement whether to fuse where the mapping types leave it open, and keep the
+        answers in this file; without it the cost model decides.
     progress : callable
         Told the name of each stage, and of each layer as it is lowered.
 
@@ -58,15 +66,13 @@ def build(
         The target is unknown.
     PlanError
         The plan doesn't fit the model.
+    DatabaseError
+        The fusion database holds something else, or the target isn't this machine.
     """
     cpu = resolve(target)
-    mod, found, names = _prepare(model, input_shapes, progress)
+    mod, found, names = _prepare(model, input_shapes, _profile(cpu, fusion_database), progress)
     chosen = _plan(plan, found, cpu, progress)
-    progress("lower")
-    lowered = lower(mod, found, chosen, cpu, names, progress)
-    progress("compile")
-    code = compile_program(lowered.program, lowered.kernels, cpu)
-    return Executable(code, lowered.program, lowered.constants, chosen, cpu, lowered.kernels)
+    return assemble(mod, found, chosen, cpu, names, progress)
 
 
 def plan(
@@ -74,22 +80,36 @@ def plan(
     target: Target = "native",
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    fusion_database: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """The decisions that `build` would make, without making code. Parameters as for `build`."""
     cpu = resolve(target)
-    _, found, _ = _prepare(model, input_shapes, lambda stage: None)
+    profile = _profile(cpu, fusion_database)
+    _, found, _ = _prepare(model, input_shapes, profile, lambda stage: None)
     return planner.choose(found, cpu)
 
 
+def _profile(cpu: CpuTarget, database: str | os.PathLike[str] | None) -> Profile:
+    """What answers fusion's open questions."""
+    if database is None:
+        return CostProfile(cpu)
+    if not cpu.is_host:
+        raise DatabaseError(f"fusion can't be measured for {cpu.name}, which isn't this machine")
+    return MeasuredProfile(cpu, FusionDatabase(database))
+
+
 def _prepare(
-    model: Model, input_shapes: Mapping[str, Sequence[int]] | None, progress: Progress
+    model: Model,
+    input_shapes: Mapping[str, Sequence[int]] | None,
+    profile: Profile,
+    progress: Progress,
 ) -> tuple[tvm.IRModule, list[Layer], list[str]]:
     """Load the model and cut it into layers; also its outputs' names."""
     progress("load")
     mod = load_model(model, input_shapes=input_shapes)
     names = [str(n) for n in mod["main"].attrs["tvm_ext.output_names"]]
     progress("graph passes")
-    mod = graph_pipeline()(mod)
+    mod = graph_pipeline(UniversalFusion(profile))(mod)
     return mod, layers(mod), names
 
 

@@ -63,3 +63,7 @@ class CallError(TvmExtError):
 
 class ArtifactError(TvmExtError):
     """A saved model file is truncated, from another version, or for another kind of CPU."""
+
+
+class DatabaseError(TvmExtError):
+    """A database of measurements holds something else."""

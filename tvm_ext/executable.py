@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm
@@ -21,6 +21,9 @@ from tvm_ext.memory import Memory
 from tvm_ext.plan import Plan
 from tvm_ext.program import Program
 from tvm_ext.target import CpuTarget
+
+if TYPE_CHECKING:
+    from tvm_ext.viz import Drawing
 
 
 class Executable:
@@ -209,8 +212,13 @@ class Executable:
         link(code, path)
         return Path(path)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> str:
-        """A text report; with `path`, also a self-contained HTML page there."""
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, graph: Drawing | None = None
+    ) -> str:
+        """A text report; with `path`, also a self-contained HTML page there.
+
+        `graph` is a picture of the model for that page, of `tvm_ext.viz.fusion_graph`.
+        """
         from tvm_ext.report import report
 
-        return report(self, None if path is None else Path(path))
+        return report(self, None if path is None else Path(path), graph)

@@ -12,10 +12,12 @@ from tvm import relax
 
 from tvm_ext.anchors import ANCHORS
 from tvm_ext.anchors.anchor import Anchor
+from tvm_ext.anchors.fused import fuse_around
 from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.elementwise import aligned_shape, scalar_name, tensor_args, to_step
-from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
+from tvm_ext.passes.elementwise import scalar_name
+from tvm_ext.passes.fusion.kernel_form import KernelForm, NoKernel, kernel_form
+from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.workload import ElementwiseWorkload, GenericWorkload
 
 
@@ -59,7 +61,7 @@ class Layer:
 
 
 def layers(mod: tvm.IRModule) -> list[Layer]:
-    """The layers of a module that `FuseGroups` has cut, in execution order."""
+    """The layers of a module that `UniversalFusion` has cut, in execution order."""
     found = []
     for var, expr in df.bindings(mod["main"]):
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.GlobalVar):
@@ -77,69 +79,57 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
         "name": str(var.name), "ops": ops, "output": var,
         "function": function, "arguments": tuple(call.args),
     }  # fmt: skip
-    anchor_var, anchor_expr = pairs[0]
-    reason = ""
-    if scalar_name(anchor_expr):
-        chain = _chain(pairs, {}, outer, df.shape_of(var), results=0)
-        workload = ElementwiseWorkload(df.shape_of(var), df.dtype_of(var), chain[0])
-        return Layer(workload=workload, inputs=(), weights=(), operands=tuple(chain[1]), **common)
-    parse = ANCHORS.get(df.op_name(anchor_expr))
-    if parse is not None:
-        anchor = parse(anchor_expr, df.shape_of(anchor_var))
-        if isinstance(anchor, Anchor) and any(df.value_of(x) is not None for x in anchor.inputs):
-            anchor = "the data is constant"
-        if isinstance(anchor, Anchor):
-            epilogue, operands = _chain(
-                pairs[1:], {anchor_var: ("value", 0)}, outer, df.shape_of(var), results=1
-            )
-            return Layer(
-                workload=anchor.workload(epilogue),
-                inputs=tuple(outer[x] for x in anchor.inputs),
-                weights=anchor.weights,
-                operands=tuple(operands),
-                **common,
-            )
-        reason = anchor
+    read = _read(pairs)
+    if isinstance(read, str):
+        return Layer(
+            workload=_generic(function, ops, var),
+            inputs=(), weights=(), operands=(), fallback=read, **common,
+        )  # fmt: skip
+    workload, anchor, form = read
+    operands = form.operands if form is not None else ()
+    steps = form.epilogue.operands if form is not None else ()
     return Layer(
-        workload=_generic(function, ops, var),
-        inputs=(), weights=(), operands=(),
-        fallback=reason or f"no kernel for {', '.join(ops)}", **common,
-    )  # fmt: skip
+        workload=workload,
+        inputs=tuple(outer[x] for x in anchor.inputs) if anchor is not None else (),
+        weights=anchor.weights if anchor is not None else (),
+        operands=tuple(
+            outer[x] if x in outer else _array(x, operand)
+            for x, operand in zip(operands, steps, strict=True)
+        ),
+        **common,
+    )
 
 
-def _chain(
-    pairs: list[tuple[Any, Any]],
-    refs: dict[Any, Ref],
-    outer: dict[Any, Any],
-    shape: tuple[int, ...],
-    results: int,
-) -> tuple[Epilogue, list[Any]]:
-    """The elementwise bindings as an epilogue, and what its operands are in `main`."""
-    steps: list[Step] = []
-    operands: list[Operand] = []
-    values: list[Any] = []
-    known: dict[Any, Ref] = dict(refs)
+def _read(pairs: list[tuple[Any, Any]]) -> tuple[Any, Anchor | None, KernelForm | None] | str:
+    """Workload, anchor and form of a group; or why no kernel of ours takes it."""
+    form = None
+    if len(pairs) > 1 or scalar_name(pairs[0][1]):
+        try:
+            form = kernel_form(pairs)
+        except NoKernel as reason:
+            return str(reason)
+        if form.anchor is None:
+            dtype = df.dtype_of(pairs[-1][0])
+            return ElementwiseWorkload(form.out_shape, dtype, form.epilogue), None, form
+    var, call = form.anchor if form is not None and form.anchor is not None else pairs[0]
+    parse = ANCHORS.get(df.op_name(call))
+    if parse is None:
+        return f"no kernel for {df.op_name(call).removeprefix('relax.')}"
+    anchor = parse(call, df.shape_of(var))
+    if isinstance(anchor, str):
+        return anchor
+    if any(df.value_of(x) is not None for x in anchor.inputs):
+        return "the data is constant"
+    if form is None:
+        return anchor.base, anchor, None
+    anchor = fuse_around(anchor, form)
+    return anchor.base, anchor, form
 
-    def reference(expr: relax.Call, position: int) -> Ref:
-        arg = tensor_args(expr)[position]
-        if arg in known:
-            return known[arg]
-        array = df.value_of(arg)
-        if array is not None and array.size == 1:
-            return ("const", array.reshape(()).item())
-        aligned = aligned_shape(expr, position, len(shape))
-        for j, (value, operand) in enumerate(zip(values, operands, strict=True)):
-            if array is None and value is outer.get(arg) and operand.shape == aligned:
-                return ("operand", j)
-        operands.append(Operand(aligned, df.dtype_of(arg)))
-        values.append(outer[arg] if array is None else array.reshape(aligned))
-        return ("operand", len(operands) - 1)
 
-    for var, expr in pairs:
-        args = [reference(expr, i) for i in range(len(tensor_args(expr)))]
-        known[var] = ("value", results + len(steps))
-        steps.append(to_step(expr, args))
-    return Epilogue(tuple(steps), tuple(operands), results), values
+def _array(constant: Any, operand: Operand) -> np.ndarray:
+    """A constant operand in the shape that the kernel reads."""
+    array = np.asarray(df.value_of(constant))
+    return array.reshape(-1) if operand.view is not None else array.reshape(operand.shape)
 
 
 def _generic(function: relax.Function, ops: tuple[str, ...], var: Any) -> GenericWorkload:

@@ -20,6 +20,7 @@ from tvm_ext.planner import GENERIC, interchangeable, layer_blocks
 from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
+from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked
 from tvm_ext.schedules.layout_transform import LayoutWorkload
 from tvm_ext.schedules.slice import SliceWorkload
@@ -57,7 +58,7 @@ def lower(
     Parameters
     ----------
     mod : IRModule
-        After `FuseGroups`; `layers` are its layers.
+        After `UniversalFusion`; `layers` are its layers.
     progress : callable
         Told the name of each layer as its kernel is made.
     """
@@ -176,23 +177,29 @@ class _Lowering:
         epilogue = getattr(workload, "epilogue", None)
         operands = epilogue.operands if epilogue is not None else ()
         for value, operand in zip(layer.operands, operands, strict=True):
-            args.append(self._operand(value, operand.shape, pair[1], layer.name))
+            args.append(self._operand(value, operand, pair[1], layer.name))
         shape = stored_shape(workload.out_shape, pair[1])
         out = self.builder.buffer(shape, df.dtype_of(layer.output))
         name = self.kernel(entry.algorithm, workload, entry.params, pair)
         self.builder.call(name, [*args, out], 1, layer.name)
-        self.define(layer.output, pair[1], out)
+        # A reshape at the end of the group is another view of what the kernel stores.
+        final = stored_shape(df.shape_of(layer.output), pair[1])
+        self.define(layer.output, pair[1], self.builder.view(out, final))
 
-    def _operand(self, value: Any, shape: tuple[int, ...], block: int, layer: str) -> int:
-        """An epilogue operand in the output's layout and rank."""
+    def _operand(self, value: Any, operand: Operand, block: int, layer: str) -> int:
+        """An epilogue operand in the output's layout and rank, or flat if it has a view."""
+        shape = operand.shape
+        if operand.view is not None:
+            if isinstance(value, np.ndarray):
+                return self.builder.constant(value)
+            return self.builder.view(self.value(value, 0, layer), (operand.size,))
         blocked = block if block and shape[1] != 1 else 0
         if isinstance(value, np.ndarray):
-            return self.builder.constant(to_blocked(value.reshape(shape), blocked))
-        if not blocked or len(df.shape_of(value)) != len(shape):
-            buffer = self.value(value, 0, layer)
-            if blocked:
-                raise AssertionError(f"operand of {layer} has rank {len(df.shape_of(value))}")
-            return self.builder.view(buffer, shape)
+            return self.builder.constant(to_blocked(value, blocked))
+        if not blocked:
+            return self.builder.view(self.value(value, 0, layer), shape)
+        if len(df.shape_of(value)) != len(shape):
+            raise AssertionError(f"operand of {layer} has rank {len(df.shape_of(value))}")
         return self.builder.view(self.value(value, blocked, layer), operand_shape(shape, blocked))
 
     def _join(self, layer: Layer, pair: tuple[int, int]) -> bool:
@@ -201,13 +208,15 @@ class _Lowering:
         lead = w.shapes[0][: w.axis]
         if prod(lead) != 1 or (block and any(s[1] % block for s in w.shapes[:-1])):
             return False
-        parts = [self.values.get(x, {}).get(block) for x in layer.inputs]
-        at_hand = [part for part in parts if part is not None]
-        if len(at_hand) != len(parts):
+        parts = [self.value(x, block, layer.name) for x in layer.inputs]
+        joined = self.builder.join(parts, stored_shape(w.out_shape, block), w.dtype)
+        if joined is None:
             return False
-        whole = self.builder.join(at_hand, stored_shape(w.out_shape, block), w.dtype)
-        if whole is None:
-            return False
+        whole, copies = joined
+        for part, place in copies:
+            alone = ConcatWorkload((w.shapes[parts.index(part)],), w.axis, w.dtype)
+            name = self.kernel("concat", alone, None, pair)
+            self.builder.call(name, [part, place], 1, layer.name)
         self.define(layer.output, block, whole)
         return True
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tvm
 from tvm import relax
 
 from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.fold_scale import FoldScale
-from tvm_ext.passes.fuse_groups import FuseGroups
+from tvm_ext.passes.fusion.universal_fusion import UniversalFusion
 from tvm_ext.passes.merge_affine import MergeAffine
 from tvm_ext.passes.rewriting import RewriteGraph
+from tvm_ext.passes.scale_behind_product import ScaleBehindProduct
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+from tvm_ext.passes.slice_before_transpose import SliceBeforeTranspose
 from tvm_ext.passes.split_to_slices import SplitToSlices
 from tvm_ext.passes.widen_half import WidenHalf
 
 
-def graph_pipeline() -> tvm.transform.Sequential:
-    """Every pass between loading and planning."""
+def graph_pipeline(fusion: Any = None) -> tvm.transform.Sequential:
+    """Every pass between loading and planning; the last cuts the graph into groups.
+
+    Parameters
+    ----------
+    fusion : pass, optional
+        In place of `UniversalFusion()`, for which nothing is known of the machine.
+    """
     return tvm.transform.Sequential(
         [
             relax.transform.CanonicalizeBindings(),
@@ -27,9 +37,11 @@ def graph_pipeline() -> tvm.transform.Sequential:
             SimplifyBatchNorm(),
             FoldConstants(),
             RewriteGraph(),
+            SliceBeforeTranspose(),
+            ScaleBehindProduct(),
             MergeAffine(),
             FoldScale(),
             relax.transform.DeadCodeElimination(),
-            FuseGroups(),
+            fusion or UniversalFusion(),
         ]
     )

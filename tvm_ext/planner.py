@@ -51,11 +51,15 @@ def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
 
 
 def choose(layers: list[Layer], target: CpuTarget) -> Plan:
-    """Plan every layer in order; a layer sees the layouts that its producers chose."""
+    """Plan every layer in order.
+
+    A layer sees the layouts that its producers chose, and whether a reader has no choice.
+    """
     values = _Values()
+    plain = _read_plain(layers, target)
     plans = []
     for layer in layers:
-        plan = _choose_layer(layer, target, values)
+        plan = _choose_layer(layer, target, values, plain)
         plans.append(plan)
         _record(layer, plan, values)
     return Plan(target.name, plans)
@@ -107,7 +111,20 @@ def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
         raise PlanError(f"layer {entry.name}: layout {entry.layout}; allowed: {shown}")
 
 
-def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan:
+def _read_plain(layers: list[Layer], target: CpuTarget) -> set[Any]:
+    """Values that some layer reads in the model's own order, whatever its algorithm."""
+    read: set[Any] = set()
+    for layer in layers:
+        usable = [
+            a for a in algorithms(layer.workload).values() if a.supports(layer.workload, target)
+        ]
+        pairs = [pair for a in usable for pair in _layouts(layer, a, target)]
+        if not any(pair[0] for pair in pairs):
+            read.update(layer.arguments)
+    return read
+
+
+def _choose_layer(layer: Layer, target: CpuTarget, values: _Values, plain: set[Any]) -> LayerPlan:
     workload = layer.workload
     common: dict[str, Any] = {
         "name": layer.name, "ops": list(layer.ops),
@@ -126,8 +143,11 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan
         params = algorithm.default(workload, target)
         seconds = algorithm.cost(workload, params, target) + _CALL_SECONDS
         for pair in _layouts(layer, algorithm, target):
-            total = seconds + _conversions(layer, pair, target, values)
-            options.append((total, seconds, name, params, pair))
+            later = 0.0
+            if layer.output in plain and not interchangeable(workload.out_shape, pair[1], 0):
+                later = _conversion(workload.out_shape, target)
+            total = seconds + _conversions(layer, pair, target, values) + later
+            options.append((total, later, seconds, name, params, pair))
     if not options:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
         common["fallback"] = layer.fallback or reasons or "no algorithm for this workload"
@@ -136,16 +156,17 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values) -> LayerPlan
             workload.flops / (target.fma_peak * _GENERIC_EFFICIENCY),
         )
         return LayerPlan(algorithm=GENERIC, estimate_us=seconds * 1e6, **common)
-    # Ties go to the earlier algorithm and to the layout it names first.
-    best = min(options, key=lambda option: option[0])
-    for total, _, name, _, _ in sorted(options, key=lambda option: option[0]):
-        if name != best[2] and name not in rejected:
+    # Ties go to conversions that others can share, those of what is read; then to the earlier
+    # algorithm and to the layout it names first.
+    best, *others = sorted(options, key=lambda option: option[:2])
+    for total, _, _, name, _, _ in others:
+        if name != best[3] and name not in rejected:
             rejected[name] = f"{total * 1e6:.0f} us against {best[0] * 1e6:.0f} us"
-    algorithm = algorithms(workload)[best[2]]
+    algorithm = algorithms(workload)[best[3]]
     return LayerPlan(
-        algorithm=best[2], params=dict(best[3]), layout=_names(layer, best[4]),
-        estimate_us=best[1] * 1e6, rejected=rejected,
-        tolerance=algorithm.tolerance(workload, best[3]), **common,
+        algorithm=best[3], params=dict(best[4]), layout=_names(layer, best[5]),
+        estimate_us=best[2] * 1e6, rejected=rejected,
+        tolerance=algorithm.tolerance(workload, best[4]), **common,
     )  # fmt: skip
 
 
@@ -185,12 +206,15 @@ def _operands(layer: Layer) -> Any:
 
 def _conversions(layer: Layer, pair: tuple[int, int], target: CpuTarget, values: _Values) -> float:
     """Seconds to bring what the layer reads into its layouts."""
-    seconds = 0.0
-    for var, block in _needed(layer, pair):
-        if not values.at_hand(var, block):
-            moved = 8 * prod(df.shape_of(var))
-            seconds += 3 * _CALL_SECONDS + moved / target.memory_bandwidth
-    return seconds
+    return sum(
+        _conversion(df.shape_of(var), target)
+        for var, block in _needed(layer, pair)
+        if not values.at_hand(var, block)
+    )
+
+
+def _conversion(shape: tuple[int, ...], target: CpuTarget) -> float:
+    return 3 * _CALL_SECONDS + 8 * prod(shape) / target.memory_bandwidth
 
 
 def _record(layer: Layer, plan: LayerPlan, values: _Values) -> None:

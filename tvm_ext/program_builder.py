@@ -53,23 +53,37 @@ class ProgramBuilder:
             return parent
         return self._append(Buffer(tuple(shape), origin.dtype, origin.kind, parent, offset))
 
-    def join(self, parts: Sequence[int], shape: Sequence[int], dtype: str) -> int | None:
+    def join(
+        self, parts: Sequence[int], shape: Sequence[int], dtype: str
+    ) -> tuple[int, list[tuple[int, int]]] | None:
         """A buffer in whose memory the parts lie one after the other; None if they can't.
 
-        A part can that owns its memory, has been written by a kernel (or is such a join itself),
-        occurs once, and starts where kernels may start reading.
+        A part can move there whose memory is all its own and has been written by a kernel (or is
+        such a join itself), and that occurs once. One that can't has to be copied, which is no
+        more calls than copying all of them. Each starts where kernels may start reading.
+
+        Returns
+        -------
+        whole : int
+        copies : list of (int, int)
+            A part that stays where it is, if there is one, and its place in the whole.
         """
         sizes = [self.program.buffers[part].nbytes for part in parts]
         offsets = list(accumulate(sizes[:-1], initial=0))
-        movable = {part for part in parts if self._may_move(part)}
-        if len(movable) != len(parts) or any(offset % ALIGNMENT for offset in offsets):
+        # By its owner, so that a part that occurs twice moves once.
+        moved = {
+            owner: i for i, part in enumerate(parts) if (owner := self._owner(part)) is not None
+        }
+        if not moved or len(moved) < len(parts) - 1 or any(o % ALIGNMENT for o in offsets):
             return None
         whole = self.buffer(shape, dtype)
-        for part, offset in zip(parts, offsets, strict=True):
-            self.program.buffers[part].parent = whole
-            self.program.buffers[part].offset = offset
+        for owner, index in moved.items():
+            self.program.buffers[owner].parent = whole
+            self.program.buffers[owner].offset = offsets[index]
         self._written_by_kernel.add(whole)
-        return whole
+        stay = [i for i in range(len(parts)) if i not in moved.values()]
+        places = [self.view(whole, self.program.buffers[parts[i]].shape, offsets[i]) for i in stay]
+        return whole, [(parts[i], place) for i, place in zip(stay, places, strict=True)]
 
     def kernel(self, prefix: str, function: tirx.PrimFunc) -> str:
         """The name under which calls find a function."""
@@ -88,7 +102,10 @@ class ProgramBuilder:
         self.program.buffers.append(buffer)
         return len(self.program.buffers) - 1
 
-    def _may_move(self, number: int) -> bool:
-        buffer = self.program.buffers[number]
-        owns = buffer.parent is None and buffer.kind == "arena"
-        return owns and number in self._written_by_kernel
+    def _owner(self, number: int) -> int | None:
+        """The buffer whose memory this one is all of, if it may move: None if it may not."""
+        owner, offset = self.program.root(number)
+        buffer = self.program.buffers[owner]
+        whole = offset == 0 and buffer.nbytes == self.program.buffers[number].nbytes
+        may_move = buffer.kind == "arena" and owner in self._written_by_kernel
+        return owner if whole and may_move else None

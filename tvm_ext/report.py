@@ -14,9 +14,12 @@ from tvm_ext.threads import default_threads
 
 if TYPE_CHECKING:
     from tvm_ext.executable import Executable
+    from tvm_ext.viz import Drawing
 
 
-def report(exe: Executable, path: str | os.PathLike[str] | None = None) -> str:
+def report(
+    exe: Executable, path: str | os.PathLike[str] | None = None, graph: Drawing | None = None
+) -> str:
     """Benchmark and profile a model on random inputs, and write down what comes out.
 
     Parameters
@@ -24,6 +27,8 @@ def report(exe: Executable, path: str | os.PathLike[str] | None = None) -> str:
     exe : Executable
     path : path, optional
         Where to write the same as one HTML page with plots, which needs no other file.
+    graph : Drawing, optional
+        A picture of the model, of `tvm_ext.viz.fusion_graph`, for that page.
 
     Returns
     -------
@@ -58,6 +63,7 @@ def report(exe: Executable, path: str | os.PathLike[str] | None = None) -> str:
         plan=exe.plan,
         profile=profile,
         images=[plots.png_uri(figure) for figure in figures],
+        graph=None if graph is None else graph.uri(),
         format_params=tables.format_params,
         short_op=tables.short_op,
     )

@@ -28,3 +28,16 @@ def test_errors(convnet_onnx: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone.onnx"
     fails(r"gone\.onnx: no such file", "build", gone, "-o", tmp_path / "a")
     fails("Missing option '-o'", "build", convnet_onnx, code=2)
+
+
+def test_fusion_is_measured_into_a_file(convnet_onnx: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.jsonl").write_text("nothing\n")
+    fails(
+        r"wrong\.jsonl, line 1: not a fusion record",
+        "build", convnet_onnx, "-o", tmp_path / "a", "--fusion-database", tmp_path / "wrong.jsonl",
+    )  # fmt: skip
+    file = tmp_path / "fusion.jsonl"
+    result = run_command(
+        "build", convnet_onnx, "-o", tmp_path / "model.tvmx", "--fusion-database", file
+    )
+    assert result.exit_code == 0, result.stderr

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+from tvm_ext import threads
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.layout import from_blocked, stored_shape, to_blocked
 from tvm_ext.target import CpuTarget, resolve
@@ -103,6 +104,18 @@ def run_all(cases: Sequence[Case]) -> list[np.ndarray]:
 def run(name: str, workload: Any, **fields: Any) -> np.ndarray:
     """The logical output of one case."""
     return run_all([Case(name, workload, **fields)])[0]
+
+
+def same_on_any_threads(cases: Sequence[Case]) -> None:
+    """Assert that one thread and all of them make the same bits."""
+    shared = run_all(cases)
+    threads.use(1)
+    try:
+        alone = run_all(cases)
+    finally:
+        threads.use(threads.default_threads())
+    for x, y in zip(shared, alone, strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def _call(function: Any, case: Case) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from tests.schedules.kernels import Case, run_all
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
+from tvm_ext.schedules.workload import PoolWorkload
 
 
 def conv_workload(
@@ -78,15 +79,15 @@ def conv(w: ConvWorkload, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
     padded = padded.reshape(w.batch, w.groups, inputs, *padded.shape[2:])
     kernel = weight.astype("float64").reshape(w.groups, outputs, inputs, *w.kernel)
-    out = np.zeros((w.batch, w.groups, outputs, *w.out_spatial))
+    out = np.zeros((w.batch, w.groups, outputs, *w.conv_spatial))
     for tap in product(*map(range, w.kernel)):
         window = tuple(
             slice(t * d, t * d + (o - 1) * s + 1, s)
-            for t, d, o, s in zip(tap, w.dilation, w.out_spatial, w.strides, strict=True)
+            for t, d, o, s in zip(tap, w.dilation, w.conv_spatial, w.strides, strict=True)
         )
         part = padded[(slice(None), slice(None), slice(None), *window)]
         out += np.einsum("goi,bgi...->bgo...", kernel[(..., *tap)], part)
-    return out.reshape(w.out_shape)
+    return out.reshape(w.conv_shape)
 
 
 def conv_transpose(w: ConvTransposeWorkload, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -111,6 +112,27 @@ def conv_transpose(w: ConvTransposeWorkload, data: np.ndarray, weight: np.ndarra
         )
     cut = tuple(slice(b, b + o) for b, o in zip(w.pad_before, w.out_spatial, strict=True))
     return out[(slice(None), slice(None), slice(None), *cut)].reshape(w.out_shape)
+
+
+def pool(w: PoolWorkload, data: np.ndarray) -> np.ndarray:
+    """One window at a time, in float64."""
+    out = np.empty(w.out_shape)
+    for at in product(*(range(n) for n in w.out_shape[2:])):
+        inside: list[list[int]] = []
+        count = 1
+        for axis, position in enumerate(at):
+            origin = position * w.strides[axis] - w.pad_before[axis]
+            taps = [origin + t * w.dilation[axis] for t in range(w.kernel[axis])]
+            size = w.shape[2 + axis]
+            inside.append([x for x in taps if 0 <= x < size])
+            count *= sum(
+                -w.pad_before[axis] <= x < size + w.pad_after[axis] for x in taps
+            ) if w.count_include_pad else len(inside[-1])  # fmt: skip
+        window = data.astype("float64")[(slice(None), slice(None), *np.ix_(*inside))]
+        axes = tuple(range(2, data.ndim))
+        result = window.max(axes) if w.kind == "max" else window.sum(axes) / max(count, 1)
+        out[(slice(None), slice(None), *at)] = result
+    return out
 
 
 def agree(cases: Mapping[object, tuple[Case, np.ndarray]], tolerance: float) -> None:

@@ -11,6 +11,7 @@ from tests.schedules import oracles
 from tests.schedules.convolutions import TOLERANCE
 from tests.schedules.kernels import Case
 from tests.schedules.oracles import conv_workload
+from tests.schedules.pooled_convolutions import with_pool
 from tests.schedules.snippets import V
 from tvm_ext.schedules.conv_columns import ColumnGeometry
 from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step, lifting, pointwise
@@ -36,6 +37,13 @@ def test_strided_pointwise_picks_positions_while_staging(spatial: tuple[int, ...
     assert g.subsample == lift + w.strides
     assert g.out == (1, prod(w.out_spatial))
     assert g.stride == (1, 1)
+
+
+def test_a_pool_stage_tells_rows_from_columns() -> None:
+    w = with_pool(conv_workload(8, (5, 7), 8, 1), "max", 2, 2)
+    g = ConvGeometry.of(w)
+    assert not g.flat and not g.must_stage
+    assert g.out == ColumnGeometry.of(w, lanes=8).out == (5, 7)
 
 
 def test_padded_pointwise_has_borders() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 from tvm.script.ir_builder import tirx as T
 
 from tests.schedules import oracles
+from tests.schedules.kernels import HOST
 from tests.schedules.oracles import conv_workload
+from tests.schedules.prologues import constants_of, processed, with_prologue
 from tests.schedules.snippets import Snippet, V, run_snippets
 from tvm_ext.schedules import conv_stage, emit
 from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.conv_prologue import pack_constants
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.layout import to_blocked
 
@@ -54,22 +58,26 @@ def expected(
     return x[(slice(None), *parts, slice(0, g.staged[-1]))]
 
 
-def snippet(w: ConvWorkload, block: int, group: int, origin: Origin, count: int) -> Snippet:
+def snippet(
+    w: ConvWorkload, block: int, group: int, origin: Origin, count: int,
+    constants: Sequence[np.ndarray] = (),
+) -> Snippet:  # fmt: skip
     """Stage one task of the last image and write the copy out, blocks taken apart."""
     g, each = ConvGeometry.of(w), w.in_channels // w.groups
     data = oracles.random(w.in_shape, 3)
     want = expected(w, data, group, origin, count)
 
-    def body(source, out) -> None:
+    def body(source, *rest) -> None:
+        *given, out = rest
         lifted = conv_stage.lifted_input(w, g, source, block)
-        staged = conv_stage.stage(w, g, lifted, block, w.batch - 1, group, origin, count)
+        staged = conv_stage.stage(w, g, lifted, block, w.batch - 1, group, origin, count, given)
         assert staged.staged
         with emit.nest(want.shape) as (c, *at):
             where = (c // block, *at, c % block) if block else (c, *at)
             T.buffer_store(out, staged.buffer[where], [c, *at])
 
     assert want.shape[0] == each
-    return Snippet(body, [to_blocked(data, block)], want.shape)
+    return Snippet(body, [to_blocked(data, block), *constants], want.shape)
 
 
 @pytest.mark.parametrize("block", [0, V])
@@ -80,6 +88,20 @@ def test_copies_are_padded_with_zeros(block: int) -> None:
         w, *rest = tasks[key]
         want = expected(w, oracles.random(w.in_shape, 3), *rest)
         np.testing.assert_array_equal(got, want.astype("float32"), err_msg=key)
+
+
+@pytest.mark.parametrize("block", [0, V])
+def test_the_prologue_leaves_the_padding_zero(block: int) -> None:
+    cases, snippets = {}, {}
+    for key, (w, *rest) in TASKS.items():
+        w = with_prologue(replace(w, batch=2))
+        constants = constants_of(w)
+        cases[key] = expected(w, processed(oracles.random(w.in_shape, 3), constants), *rest)
+        flat = pack_constants(w, HOST, constants)
+        snippets[key] = snippet(w, block, *rest, constants=flat)
+    for key, got in run_snippets(snippets).items():
+        np.testing.assert_allclose(got, cases[key], 1e-5, 1e-6, err_msg=key)
+        np.testing.assert_array_equal(got == 0, cases[key] == 0, err_msg=key)
 
 
 @pytest.mark.parametrize("block", [0, V])

@@ -12,6 +12,8 @@ import pytest
 from tests.schedules import oracles
 from tests.schedules.convolutions import CASES, GROUPED
 from tests.schedules.oracles import conv_workload
+from tests.schedules.pooled_convolutions import with_pool
+from tests.schedules.prologues import with_prologue
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 
 
@@ -61,6 +63,15 @@ def test_an_epilogue_adds_its_operations_and_operands() -> None:
     assert w.bytes - base.bytes == 4 * (7 + elements)
 
 
+def test_a_prologue_adds_its_operations_and_constants() -> None:
+    base = oracles.with_residual(conv_workload(4, (5, 6), 7, 3, batch=2))
+    w = with_prologue(base)  # a multiplication, an addition, a relu; a scale and a shift
+    assert w.flops - base.flops == 3 * 2 * 4 * 5 * 6
+    assert w.bytes - base.bytes == 2 * 4 * 4
+    assert (w.macs, w.weight_bytes, w.out_shape) == (base.macs, base.weight_bytes, base.out_shape)
+    assert len({w, with_prologue(base), base}) == 2
+
+
 def test_transposed_work_counts_every_tap_of_every_input() -> None:
     w = ConvTransposeWorkload(
         2, 6, (4, 5), 8, (3, 2), (2, 1), (1, 0), (0, 0), (1, 1), (0, 0), groups=2
@@ -82,3 +93,23 @@ def test_equal_workloads_are_one_key() -> None:
     w = oracles.with_residual(CASES["3x3"])
     assert len({w, replace(w), oracles.with_residual(CASES["3x3"])}) == 1
     assert len({w, CASES["3x3"], replace(w, batch=2)}) == 3
+
+
+def test_a_pool_stage_is_work_on_the_output_and_no_traffic() -> None:
+    base = oracles.with_residual(conv_workload(4, (7, 10), 6, 3, 1, 1, batch=2))
+    w = with_pool(base, "avg", 2, 2, ceil=True, include=True)
+    assert (w.conv_shape, w.out_shape) == ((2, 6, 7, 10), (2, 6, 4, 5))
+    assert (w.macs, w.weight_bytes) == (base.macs, base.weight_bytes)
+    assert w.flops - base.flops == prod(w.out_shape) * 4
+    assert base.bytes - w.bytes == 4 * (prod(w.conv_shape) - prod(w.out_shape))
+    assert len({w, with_pool(base, "avg", 2, 2, ceil=True, include=True), base}) == 2
+
+
+def test_a_pool_stage_is_a_workload_of_its_own() -> None:
+    base = conv_workload(4, (7, 10), 6, 3, 1, 1, batch=2)
+    pooling = with_pool(base, "avg", 3, 2, 1, after=(0, 1), include=True).pooling
+    assert pooling is not None
+    assert (pooling.shape, pooling.out_shape) == (base.out_shape, (2, 6, 3, 5))
+    assert (pooling.pad_before, pooling.pad_after) == ((1, 1), (0, 1))
+    assert pooling.count_include_pad
+    assert base.pooling is None

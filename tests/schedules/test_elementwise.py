@@ -13,6 +13,7 @@ from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.elementwise import fuse_dimensions
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
+from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import ElementwiseWorkload
 
 V = HOST.lanes
@@ -91,12 +92,39 @@ def test_chain_of_functions():
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+def _broadcast(shape, own):
+    return StridedView.contiguous(own).broadcast(shape)
+
+
 def test_fused_dimensions():
     shape = (2, 16, 7, 7)
-    assert fuse_dimensions(shape, [shape, shape]) == ((prod(shape),), [(prod(shape),)] * 2)
-    extents, views = fuse_dimensions(shape, [shape, (1, 16, 1, 1)])
-    assert extents == (2, 16, 49) and views == [(2, 16, 49), (1, 16, 1)]
-    assert fuse_dimensions((1, 1), [(1, 1)]) == ((1,), [(1,)])
+    whole = StridedView.contiguous((prod(shape),))
+    assert fuse_dimensions(shape, [_broadcast(shape, shape)] * 2) == (whole.shape, [whole] * 2)
+    extents, views = fuse_dimensions(
+        shape, [_broadcast(shape, shape), _broadcast(shape, (1, 16, 1, 1))]
+    )
+    assert extents == (2, 16, 49)
+    assert [view.strides for view in views] == [(784, 49, 1), (0, 1, 0)]
+    assert fuse_dimensions((1, 1), [_broadcast((1, 1), (1, 1))])[0] == (1,)
+
+
+def test_operands_in_another_order():
+    """Transposed, part of a wider row, backwards: NumPy reads the same views."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype("float32") for s in ((5, 3, 11), (3, 5, 40)))
+    views = (
+        StridedView.contiguous((5, 3, 11)).permute((1, 0, 2)),
+        StridedView.contiguous((3, 5, 40)).slice(2, 7, 11).slice(0, 2, 3, -1),
+    )
+    w = chain(
+        (3, 5, 11),
+        [Step("subtract", (("operand", 0), ("operand", 1)))],
+        [Operand((3, 5, 11), "float32", v, a.size) for v, a in zip(views, (x, y), strict=True)],
+    )
+    expected = x.transpose(1, 0, 2) - y[::-1, :, 7:18]
+    assert algorithms()["elementwise"].layouts(w, HOST) == ((0, 0),)
+    case = Case("elementwise", w, operands=[x.reshape(-1), y.reshape(-1)])
+    np.testing.assert_array_equal(run_all([case])[0], expected)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ from tests.schedules.products import (
     TOLERANCE,
     assert_epilogue_and_transposed_weights,
     assert_special_values_stay,
+    assert_strided_rows,
     assert_takes_constant_float32_only,
     assert_uses_vectors,
     case,
     workload,
 )
 from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 
 
 def test_rows_and_columns_around_the_tile() -> None:
@@ -32,8 +34,12 @@ def test_epilogue_and_transposed_weights() -> None:
     assert_epilogue_and_transposed_weights("gemv", 3)
 
 
+def test_strided_rows() -> None:
+    assert_strided_rows("gemv", 3)
+
+
 def test_batch_dimensions_are_rows() -> None:
-    w = workload(4, 30, 50, out_shape=(2, 1, 2, 50))
+    w = MatmulWorkload.of((2, 1, 2, 30), (30, 50), packed=True)
     oracles.agree({"rank 4": case("gemv", w)}, TOLERANCE)
 
 

@@ -10,6 +10,7 @@ from tests.schedules.products import (
     TOLERANCE,
     assert_epilogue_and_transposed_weights,
     assert_special_values_stay,
+    assert_strided_rows,
     assert_takes_constant_float32_only,
     assert_uses_vectors,
     case,
@@ -17,6 +18,7 @@ from tests.schedules.products import (
 )
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.epilogue import Operand
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 
 
 def test_sizes_around_the_tile() -> None:
@@ -32,8 +34,12 @@ def test_epilogue_and_transposed_weights() -> None:
 def test_operands_are_broadcast_against_all_leading_dimensions() -> None:
     shape = (2, 3, 4, 10)
     epilogue = oracles.residual_epilogue(Operand((2, 1, 4, 10), "float32"), shape)
-    w = workload(24, 9, 10, out_shape=shape, epilogue=epilogue)
+    w = MatmulWorkload.of((2, 3, 4, 9), (9, 10), packed=True, epilogue=epilogue)
     oracles.agree({"rank 4": case("matmul", w)}, TOLERANCE)
+
+
+def test_strided_rows() -> None:
+    assert_strided_rows("matmul", 11)
 
 
 def test_blocked_loops() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.schedules import oracles
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
@@ -38,27 +38,6 @@ def workload(
     )
 
 
-def reference(w: PoolWorkload, data: np.ndarray) -> np.ndarray:
-    """One window at a time, in float64."""
-    out = np.empty(w.out_shape)
-    for at in product(*(range(n) for n in w.out_shape[2:])):
-        inside: list[list[int]] = []
-        count = 1
-        for axis, position in enumerate(at):
-            origin = position * w.strides[axis] - w.pad_before[axis]
-            taps = [origin + t * w.dilation[axis] for t in range(w.kernel[axis])]
-            size = w.shape[2 + axis]
-            inside.append([x for x in taps if 0 <= x < size])
-            count *= sum(
-                -w.pad_before[axis] <= x < size + w.pad_after[axis] for x in taps
-            ) if w.count_include_pad else len(inside[-1])  # fmt: skip
-        window = data.astype("float64")[(slice(None), slice(None), *np.ix_(*inside))]
-        axes = tuple(range(2, data.ndim))
-        result = window.max(axes) if w.kind == "max" else window.sum(axes) / max(count, 1)
-        out[(slice(None), slice(None), *at)] = result
-    return out
-
-
 CASES = {
     "3x3 stride 2": ((2, V, 13, 15), 3, 2, 1),
     "one channel more": ((1, V + 1, 9, V + 1), 2, 2, 0),
@@ -86,7 +65,7 @@ def test_matches_numpy(kind: str, layout: tuple[int, int]) -> None:
         data = rng.standard_normal(w.shape).astype("float32")
         cases.append(Case("pool", w, data=[data], layout=layout))
     for name, case, got in zip(CASES, cases, run_all(cases), strict=True):
-        want = reference(case.workload, case.data[0])
+        want = oracles.pool(case.workload, case.data[0])
         np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6, err_msg=name)
 
 
@@ -104,7 +83,7 @@ def test_ceil_and_the_divisor(layout: tuple[int, int]) -> None:
         for include in (True, False)
     ]
     for case, got in zip(cases, run_all(cases), strict=True):
-        np.testing.assert_allclose(got, reference(case.workload, data), rtol=2e-6, atol=1e-6)
+        np.testing.assert_allclose(got, oracles.pool(case.workload, data), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=("blocked", "plain"))
@@ -114,7 +93,7 @@ def test_nan_and_infinity(kernel: int, pad: int, layout: tuple[int, int]) -> Non
     data = np.random.default_rng(2).standard_normal(w.shape).astype("float32")
     data[0, 0, 2, 3], data[0, 1, 5, 5], data[0, 2] = np.nan, np.inf, -np.inf
     got = run("pool", w, data=[data], layout=layout)
-    np.testing.assert_array_equal(got, reference(w, data).astype("float32"))
+    np.testing.assert_array_equal(got, oracles.pool(w, data).astype("float32"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=("blocked", "plain"))
@@ -128,7 +107,7 @@ def test_every_parameter_gives_the_same(
         "pool", w, data=[data], layout=layout,
         params={"rows": rows, "vectors": vectors, "parallel": parallel},
     )  # fmt: skip
-    np.testing.assert_allclose(got, reference(w, data), rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(got, oracles.pool(w, data), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=("blocked", "plain"))
@@ -148,7 +127,7 @@ def test_epilogue(kernel: int, shape: tuple[int, ...], layout: tuple[int, int]) 
     data = rng.standard_normal(w.shape).astype("float32")
     x, y = (rng.standard_normal(o.shape).astype("float32") for o in epilogue.operands)
     got = run("pool", w, data=[data], operands=[x, y], layout=layout)
-    np.testing.assert_allclose(got, (reference(w, data) + x) * y, rtol=4e-6, atol=2e-6)
+    np.testing.assert_allclose(got, (oracles.pool(w, data) + x) * y, rtol=4e-6, atol=2e-6)
 
 
 def test_vector_registers_of_other_targets() -> None:

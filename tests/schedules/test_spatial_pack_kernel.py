@@ -8,6 +8,7 @@ import pytest
 
 from tests.schedules.kernels import NEON
 from tests.schedules.oracles import conv_workload
+from tests.schedules.pooled_convolutions import with_pool
 from tvm_ext.schedules import spatial_pack_kernel as kernel
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_workload import ConvWorkload
@@ -34,8 +35,9 @@ def test_unrolled_channels_are_in_one_group_and_block(
         (conv_workload(8, (3, 6, 7), 8, 3, 1, 1), 6),  # rows of a slice
         (conv_workload(8, (6, 7), 8, 1), 42),  # positions
         (conv_workload(8, (6, 7), 8, 1, 2), 3),  # rows that the strides leave
+        (with_pool(conv_workload(8, (6, 7), 8, 1), "max", 3, 2), 2),  # rows of the pool
     ],
-    ids=["window", "three dimensions", "1x1", "1x1 stride 2"],
+    ids=["window", "three dimensions", "1x1", "1x1 stride 2", "pool"],
 )
 def test_chunks_are_of_rows_or_positions(workload: ConvWorkload, extent: int) -> None:
-    assert kernel.chunk_extent(ConvGeometry.of(workload)) == extent
+    assert kernel.chunk_extent(workload, ConvGeometry.of(workload)) == extent

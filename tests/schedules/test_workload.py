@@ -13,17 +13,6 @@ BIAS_RELU = Epilogue(
 )
 
 
-def test_matmul() -> None:
-    w = wl.MatmulWorkload((2, 3), 4, 10, 6, packed=False, epilogue=BIAS_RELU)
-    assert w.macs == 6 * 4 * 10 * 6
-    assert w.flops == 2 * w.macs + 2 * 6 * 4 * 10
-    assert w.weight_bytes == 4 * 6 * 6 * 10
-    assert w.bytes == 4 * (6 * 4 * 10 + 6 * 4 * 6) + w.weight_bytes + 40
-    folded = wl.MatmulWorkload((), 24, 10, 6, packed=True)
-    assert folded.macs == w.macs
-    assert folded.weight_bytes == 4 * 6 * 10
-
-
 def test_pool() -> None:
     w = wl.PoolWorkload(
         "max", (1, 8, 6, 6), (3, 2), (3, 2), (0, 0), (0, 0), (1, 1), (1, 8, 2, 3),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.schedules.epilogue import Epilogue
 
 Shape = tuple[int, ...]
 
@@ -22,11 +21,6 @@ class Anchor:
     base: Any
     inputs: tuple[Any, ...]
     weights: tuple[np.ndarray, ...] = ()
-
-    def workload(self, epilogue: Epilogue) -> Any:
-        """The workload with the epilogue that was fused onto it."""
-        # Not every workload can have one: those that nothing is fused onto have no such field.
-        return replace(self.base, epilogue=epilogue) if epilogue.steps else self.base
 
 
 # Takes the call and the shape of its result.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tvm import relax, tirx
+from tvm import relax
 
-from tvm_ext.anchors.anchor import Anchor, Shape, ints
+from tvm_ext.anchors.anchor import Anchor, Shape
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.moves import permutation, slices_of
 from tvm_ext.schedules.slice import SliceWorkload
 from tvm_ext.schedules.workload import ConcatWorkload, TransposeWorkload, ViewWorkload
 
@@ -35,14 +36,13 @@ def permute(call: relax.Call, out_shape: Shape) -> Anchor | str:
     """Transpositions; a view where only dimensions of one element move."""
     data = call.args[0]
     shape = df.shape_of(data)
-    axes = call.attrs.axes
-    order = list(reversed(range(len(shape)))) if axes is None else list(ints(axes))
+    order = permutation(call)
     kept = [a for a in order if shape[a] != 1]
     if kept == sorted(kept):
         return view(call, out_shape)
     if df.value_of(data) is not None:
         return "the tensor is constant"
-    return Anchor(TransposeWorkload(shape, tuple(order), df.dtype_of(data)), (data,))
+    return Anchor(TransposeWorkload(shape, order, df.dtype_of(data)), (data,))
 
 
 def strided_slice(call: relax.Call, out_shape: Shape) -> Anchor | str:
@@ -51,31 +51,13 @@ def strided_slice(call: relax.Call, out_shape: Shape) -> Anchor | str:
     shape = df.shape_of(data)
     if df.value_of(data) is not None:
         return "the tensor is constant"
-    numbers = [_numbers(arg) for arg in call.args[1:]]
-    if any(n is None for n in numbers) or len(numbers) < 3:
+    moves = slices_of(call)
+    if moves is None:
         return "its bounds are computed"
-    axes, begins, ends, *rest = numbers
-    assert axes is not None and begins is not None and ends is not None
-    if any(step != 1 for steps in rest for step in steps or ()):
+    if any(step != 1 for *_, step in moves):
         return "it has gaps, or goes backwards"
-    cut = [
-        (axis % len(shape), *slice(begin, end).indices(shape[axis])[:2])
-        for axis, begin, end in zip(axes, begins, ends, strict=True)
-    ]
-    cut = [part for part in cut if part[1:] != (0, shape[part[0]])]
+    cut = [(axis, begin, begin + count) for _, axis, begin, count, _ in moves]
     if len(cut) > 1:
         return "it cuts several axes"
     axis, begin, end = cut[0] if cut else (0, 0, shape[0])
     return Anchor(SliceWorkload(shape, axis, begin, end, df.dtype_of(data)), (data,))
-
-
-def _numbers(arg: object) -> list[int] | None:
-    """A tuple of numbers known now."""
-    if not isinstance(arg, relax.Tuple):
-        return None
-    values = [getattr(field, "value", field) for field in arg.fields]
-    return [int(v) for v in values] if all(_is_number(v) for v in values) else None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, tirx.IntImm))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Shape, ints, not_float32, window
 from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
-from tvm_ext.schedules.workload import MatmulWorkload
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 
 
 def conv(call: relax.Call, out_shape: Shape) -> Anchor | str:
@@ -66,21 +64,7 @@ def matmul(call: relax.Call, out_shape: Shape) -> Anchor | str:
         return f"operands of rank {len(a)} and {len(b)}; only 2 and more"
     array = df.value_of(right)
     if array is not None and len(b) == 2:
-        base = MatmulWorkload((), prod(a[:-1]), b[1], a[-1], packed=True, out_shape=out_shape)
-        return Anchor(base, (left,), (array,))
+        return Anchor(MatmulWorkload.of(a, b, packed=True), (left,), (array,))
     if array is not None or df.value_of(left) is not None:
         return "a constant operand with batch dimensions"
-    batch = out_shape[:-2]
-    if prod(a[:-2]) != prod(batch):
-        return f"left batch {a[:-2]} is broadcast to {batch}"
-    if prod(b[:-2]) not in (1, prod(batch)):
-        return f"right batch {b[:-2]} is broadcast to {batch}"
-    if prod(b[:-2]) == 1 and prod(batch) != 1:
-        # The same right side for all: one tall matmul.
-        folded, rows = (1,), prod(a[:-1])
-    else:
-        folded, rows = (prod(batch),), a[-2]
-    base = MatmulWorkload(
-        folded, rows, b[-1], a[-1], packed=False, out_shape=out_shape, lhs_shape=a, rhs_shape=b
-    )
-    return Anchor(base, (left, right))
+    return Anchor(MatmulWorkload.of(a, b), (left, right))

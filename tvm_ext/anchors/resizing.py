@@ -6,10 +6,8 @@ from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Shape, not_float32
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.enlarging import takes_nearest, whole_factors
 from tvm_ext.schedules.resize import ResizeWorkload, linear_taps
-
-# Coordinates and rounding under which nearest neighbour by whole factors repeats each element.
-_REPEATING = (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
 
 
 def resize2d(call: relax.Call, out_shape: Shape) -> Anchor | str:
@@ -20,14 +18,13 @@ def resize2d(call: relax.Call, out_shape: Shape) -> Anchor | str:
     if str(attrs.layout) != "NCHW":
         return f"layout {attrs.layout}; only NCHW"
     shape, mode = df.shape_of(data), str(attrs.coordinate_transformation_mode)
-    factors = (out_shape[2] // shape[2], out_shape[3] // shape[3])
-    if out_shape[2:] != (shape[2] * factors[0], shape[3] * factors[1]):
+    factors = whole_factors(call)
+    if factors is None:
         return f"{shape[2:]} to {out_shape[2:]} isn't by whole factors"
     method = str(attrs.method)
     if method == "nearest_neighbor":
-        rounding = str(attrs.rounding_method)
-        if (mode, rounding) not in _REPEATING:
-            return f"coordinates {mode} rounded by {rounding!r}"
+        if not takes_nearest(call):
+            return f"coordinates {mode} rounded by {str(attrs.rounding_method)!r}"
         return Anchor(ResizeWorkload("nearest", shape, factors), (data,))
     if method != "linear" or mode not in ("half_pixel", "asymmetric"):
         return f"method {method} with coordinates {mode}"

@@ -34,11 +34,15 @@ def open_model(path: str, target: str, shapes: Shapes) -> Executable:
     return tvm_ext.load(path) if is_saved(path) else build_model(path, target, shapes)
 
 
-def build_model(path: str, target: str, shapes: Shapes, plan_file: str | None = None) -> Executable:
+def build_model(
+    path: str, target: str, shapes: Shapes, plan_file: str | None = None,
+    fusion_database: str | None = None,
+) -> Executable:  # fmt: skip
     """Build a model, with a progress bar."""
     chosen = None if plan_file is None else Plan.load(plan_file)
     with build_progress() as progress:
         return tvm_ext.build(
             existing(path), target,
-            input_shapes=dict(shapes) or None, plan=chosen, progress=progress,
+            input_shapes=dict(shapes) or None, plan=chosen, fusion_database=fusion_database,
+            progress=progress,
         )  # fmt: skip

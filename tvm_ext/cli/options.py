@@ -41,6 +41,10 @@ def build_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
+fusion_option = click.option(
+    "--fusion-database", type=click.Path(dir_okay=False), metavar="FILE",
+    help="Measure where to fuse, and keep the answers in FILE.",
+)  # fmt: skip
 threads_option = click.option(
     "--threads", "count", type=click.IntRange(min=1), help="Threads; default: all cores."
 )

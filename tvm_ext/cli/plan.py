@@ -6,14 +6,17 @@ import click
 
 import tvm_ext
 from tvm_ext.cli.models import existing
-from tvm_ext.cli.options import Shapes, build_options
+from tvm_ext.cli.options import Shapes, build_options, fusion_option
 
 
 @click.command()
 @click.argument("model")
 @click.option("-o", "--output", help="Also write the plan as YAML.")
+@fusion_option
 @build_options
-def plan(model: str, output: str | None, target: str, shapes: Shapes) -> None:
+def plan(
+    model: str, output: str | None, fusion_database: str | None, target: str, shapes: Shapes
+) -> None:
     """Show what would be decided for MODEL, layer by layer.
 
     \b
@@ -21,7 +24,10 @@ def plan(model: str, output: str | None, target: str, shapes: Shapes) -> None:
       tvm-ext plan model.onnx
       tvm-ext plan model.onnx -o plan.yaml
     """
-    made = tvm_ext.plan(existing(model), target, input_shapes=dict(shapes) or None)
+    made = tvm_ext.plan(
+        existing(model), target,
+        input_shapes=dict(shapes) or None, fusion_database=fusion_database,
+    )  # fmt: skip
     if output is not None:
         made.save(output)
     click.echo(str(made))

@@ -28,7 +28,7 @@ def sections() -> dict[str, str]:
         for case in CASES
     ]
     rows = [
-        [r.name, f"`{r.formula}`", f"{r.tolerance:g}", "fast_math" if r.fast_math else "always"]
+        [r.name, f"`{r.formula}`", f"{r.tolerance:g}", r.on]
         for r in sorted(rules().values(), key=lambda r: r.name)
     ]
     return {

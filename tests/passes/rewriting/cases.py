@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from math import erf, pi
 from typing import Any
 
@@ -12,48 +11,11 @@ from relax_models import array, const
 from tvm import relax
 from tvm.relax import op
 
-Body = Callable[..., Any]
-Shapes = Mapping[str, tuple[int, ...]]
+from tests.passes.rewriting.case import Body, Case, Shapes, chain, part, scalar, turn
+
 _X: Shapes = {"x": (2, 3, 4)}
 _AB: Shapes = {"a": (4, 5), "b": (4, 5)}
 _ABC: Shapes = {**_AB, "c": (4, 5)}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A rule's example.
-
-    Attributes
-    ----------
-    rule : str
-    inputs : dict of str to tuple of int
-    body : callable
-        ``body(emit, *inputs)`` gives the result.
-    ops : list of str
-        The operators that are left.
-    numpy : callable
-        The result of float64 arrays.
-    refused : dict of str to (inputs, body)
-        Graphs of the same kind that the rule leaves alone, by a part of the reason.
-    low, high : float
-        Range of the random inputs.
-    dtype : str
-    """
-
-    rule: str
-    inputs: Shapes
-    body: Body
-    ops: list[str]
-    numpy: Callable[..., np.ndarray]
-    refused: dict[str, tuple[Shapes, Body]] = field(default_factory=dict)
-    low: float = -2.0
-    high: float = 2.0
-    dtype: str = "float32"
-
-
-def scalar(value: float) -> Any:
-    """A constant without dimensions."""
-    return relax.const(value, "float32")
 
 
 def _layer_norm(axes: list[int], keepdims: bool = True, width: int = 4) -> Body:
@@ -89,36 +51,6 @@ def _gelu_tanh(emit: Any, x: Any) -> Any:
     inner = emit(op.add(x, emit(op.multiply(cube, scalar(0.044715)))))
     t = emit(op.tanh(emit(op.multiply(inner, scalar((2 / pi) ** 0.5)))))
     return emit(op.multiply(emit(op.multiply(x, scalar(0.5))), emit(op.add(t, scalar(1.0)))))
-
-
-def _transposes(emit: Any, x: Any) -> Any:
-    return emit(op.permute_dims(emit(op.permute_dims(x, [1, 2, 0])), [0, 2, 1]))
-
-
-def _across(emit: Any, x: Any) -> Any:
-    y = emit(op.nn.relu(emit(op.permute_dims(x, [0, 2, 1]))))
-    return emit(op.permute_dims(y, [0, 2, 1]))
-
-
-def _across_shared(emit: Any, x: Any) -> Any:
-    turned = emit(op.permute_dims(x, [0, 2, 1]))
-    back = emit(op.permute_dims(emit(op.nn.relu(turned)), [2, 0, 1]))
-    return emit(op.add(emit(op.permute_dims(back, [1, 2, 0])), turned))
-
-
-def _padded(widths: list[int], value: float = 0.0, mode: str = "constant") -> Body:
-    def body(emit: Any, x: Any) -> Any:
-        padded = emit(op.nn.pad(x, widths, mode, value))
-        return emit(op.nn.conv2d(padded, const(array(3, 2, 3, 3, 3)), strides=2, padding=1))
-
-    return body
-
-
-def _conv_numpy(x: np.ndarray) -> np.ndarray:
-    x = np.pad(x, [(0, 0), (0, 0), (1, 2), (3, 1)])
-    x = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
-    return np.einsum("nchwij,kcij->nkhw", windows, array(3, 2, 3, 3, 3).astype("float64"))
 
 
 def _square_difference(emit: Any, a: Any, b: Any, c: Any) -> Any:
@@ -158,6 +90,25 @@ def _one(operator: Callable[..., Any], *constants: Any) -> Body:
     return lambda emit, x: emit(operator(x, *constants))
 
 
+def _silu(emit: Any, x: Any) -> Any:
+    return emit(op.multiply(x, emit(op.sigmoid(x))))
+
+
+def _gated(emit: Any, x: Any, y: Any) -> Any:
+    return emit(op.multiply(x, emit(op.sigmoid(y))))
+
+
+def _twice(f: Callable[..., Any], g: Callable[..., Any]) -> Body:
+    return lambda emit, x: emit(op.add(emit(op.exp(emit(f(x)))), emit(op.tanh(emit(g(x))))))
+
+
+def _sum_of_products(axis: int) -> Body:
+    def body(emit: Any, x: Any, c: Any) -> Any:
+        return emit(op.sum(emit(op.multiply(x, c)), [axis]))
+
+    return body
+
+
 def _distributive_one(emit: Any, a: Any, b: Any) -> Any:
     return emit(op.add(a, emit(op.multiply(a, b))))
 
@@ -177,16 +128,24 @@ CASES = (
     }),
     Case("gelu_tanh", _X, _gelu_tanh, ["nn.gelu_tanh"],
          lambda x: x / 2 * (1 + np.tanh((2 / pi) ** 0.5 * (x + 0.044715 * x**3)))),
-    Case("transpose_pair", _X, _transposes, ["permute_dims"],
-         lambda x: x.transpose(1, 2, 0).transpose(0, 2, 1)),
-    Case("transpose_across", _X, _across, ["nn.relu"], lambda x: np.maximum(x, 0)),
-    Case("pad_into_conv", {"x": (1, 3, 7, 8)}, _padded([0, 0, 0, 0, 1, 2, 3, 1]), ["nn.conv2d"],
-         _conv_numpy, {
-        "isn't of zeros": ({"x": (1, 3, 7, 8)}, _padded([0, 0, 0, 0, 1, 2, 3, 1], 1.0)),
-        "channels are padded": ({"x": (1, 2, 7, 8)}, _padded([0, 0, 1, 0, 1, 2, 3, 1])),
-    }),
     Case("power", _X, _one(op.power, scalar(3.0)), ["multiply", "multiply"], lambda x: x**3, {
         "the exponent 2.5": (_X, _one(op.power, scalar(2.5))),
+    }),
+    Case("fractional_power", _X, _one(op.power, scalar(0.75)), ["sqrt", "sqrt", "multiply"],
+         lambda x: x**0.75, {"the exponent 2.5": (_X, _one(op.power, scalar(2.5)))}, low=0.0),
+    Case("silu", _X, _silu, ["nn.silu"], lambda x: x / (1 + np.exp(-x)), {
+        "": ({"x": (2, 3), "y": (2, 3)}, _gated),
+    }),
+    Case("hard_swish", _X, _one(op.nn.silu), ["add", "clip", "multiply", "multiply"],
+         lambda x: x * np.clip(x + 3, 0, 6) / 6, {
+        "dtype float16": (_X, chain(lambda x: op.astype(x, "float16"), op.nn.silu)),
+    }, low=-9.0, high=9.0),
+    Case("idempotent", _X, chain(op.nn.relu, op.nn.relu), ["nn.relu"],
+         lambda x: np.maximum(x, 0), {"": (_X, chain(op.nn.relu, op.negative))}),
+    Case("common_subexpression", _X, _twice(turn(1, 0, 2), turn(1, 0, 2)),
+         ["permute_dims", "exp", "tanh", "add"],
+         lambda x: np.exp(x.transpose(1, 0, 2)) + np.tanh(x.transpose(1, 0, 2)), {
+        "": (_X, _twice(part(1, 0, 2), part(1, 1, 3))),
     }),
     Case("divide_by_constant", _X, _one(op.divide, scalar(3.0)), ["multiply"], lambda x: x / 3, {
         "isn't a normal number": (_X, _one(op.divide, scalar(1e39 / 10**0.5))),
@@ -212,6 +171,11 @@ CASES = (
          lambda a, b, c: abs(a) * b * abs(c)),
     Case("product_of_exponentials", _X, _two(op.exp, lambda x: op.prod(x, [1])), ["sum", "exp"],
          lambda x: np.exp(x).prod(1)),
+    Case("sum_of_products", {"x": (2, 3, 4), "c": (3, 1)}, _sum_of_products(2),
+         ["sum", "squeeze", "multiply"], lambda x, c: (x * c).sum(2), {
+        "x itself is broadcast": ({"x": (2, 3, 4), "c": (3, 1)}, _sum_of_products(1)),
+        "varies along the summed": ({"c": (3, 1), "x": (2, 3, 4)}, _sum_of_products(1)),
+    }),
     Case("sum_of_shifts", _X, _shifts, ["sum", "left_shift"],
          lambda x: (x.astype("int64") * 8).sum(1), low=-50, high=50, dtype="int32"),
 )  # fmt: skip

@@ -14,28 +14,19 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.graph import Graph
 
+# Stands for every operator in a pattern's `operators`.
+ANY = "*"
+# Operators whose result has the elements of their first argument in the same order.
+VIEWS = "reshape|flatten|squeeze|expand_dims"
+# One-to-One operators of one tensor and two, for rules that move something across them.
+UNARY = (
+    "nn.relu|nn.gelu|nn.gelu_tanh|nn.silu|nn.softplus|nn.leakyrelu|sigmoid|tanh|exp|log|erf|sqrt|"
+    "rsqrt|abs|negative|clip|astype|floor|ceil|round|sin|cos|square"
+)
+BINARY = "add|subtract|multiply|divide|maximum|minimum"
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
-
-
-@dataclass
-class Graph:
-    """What matching needs to know of a function.
-
-    Attributes
-    ----------
-    values : dict of Var to Expr
-        The expression bound to each variable.
-    readers : dict of Var to int
-        How many bindings read it, the function's result included.
-    """
-
-    values: dict[Any, Any] = field(default_factory=dict)
-    readers: dict[Any, int] = field(default_factory=dict)
-
-    def value(self, expr: Any) -> Any:
-        """The expression behind a variable; any other expression is itself."""
-        return self.values.get(expr, expr) if isinstance(expr, relax.Var) else expr
 
 
 @dataclass(frozen=True)
@@ -96,6 +87,17 @@ class Value(Pattern):
 
 
 @dataclass(frozen=True)
+class Weights(Pattern):
+    """Any constant."""
+
+    name: str
+
+    def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        if df.value_of(expr) is not None:
+            yield from Value(self.name).match(expr, graph, found)
+
+
+@dataclass(frozen=True)
 class Number(Pattern):
     """A constant of one element: any, or one close to `value` in float32."""
 
@@ -112,6 +114,50 @@ class Number(Pattern):
         bound = found.bind(self.name, expr)
         if bound is not None:
             yield bound
+
+
+@dataclass(frozen=True)
+class Again(Pattern):
+    """A call equal to an earlier one, of whatever operator; the earlier result gets the name."""
+
+    name: str
+    operators: frozenset[str] = frozenset({ANY})
+
+    def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        earlier = graph.earlier(expr)
+        bound = None if earlier is None else found.bind(self.name, earlier)
+        if bound is not None:
+            yield bound
+
+
+@dataclass(frozen=True)
+class Fields(Pattern):
+    """A tuple of tensors of which at least one matches.
+
+    The name stands for a list with a match, or None, for each field.
+    """
+
+    pattern: Pattern
+    name: str
+
+    def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        if not isinstance(expr, relax.Tuple):
+            return
+        fields = [next(self.pattern.match(f, graph, Match()), None) for f in expr.fields]
+        inner = [var for field in fields if field is not None for var in field.inner]
+        if any(field is not None for field in fields):
+            yield Match({**found.named, self.name: fields}, (*found.inner, *inner))
+
+
+@dataclass(frozen=True)
+class Sole(Pattern):
+    """A tuple of one tensor."""
+
+    pattern: Pattern
+
+    def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        if isinstance(expr, relax.Tuple) and len(expr.fields) == 1:
+            yield from self.pattern.match(expr.fields[0], graph, found)
 
 
 class Op(Pattern):
@@ -133,16 +179,19 @@ class Op(Pattern):
         self.name = name
 
     def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        operator = graph.operator(expr)
+        if operator not in self.operators:
+            return
         call = graph.value(expr)
-        operator = df.op_name(call).removeprefix("relax.")
-        if operator not in self.operators or len(call.args) < len(self.args):
+        arguments = tuple(call.args)
+        if len(arguments) < len(self.args):
             return
         bound = found.bind(self.name, call)
         if bound is None:
             return
         if isinstance(expr, relax.Var):
             bound = Match(bound.named, (*bound.inner, expr))
-        given = tuple(call.args[: len(self.args)])
+        given = arguments[: len(self.args)]
         yield from _all(self.args, given, graph, bound)
         if operator in _COMMUTATIVE and len(given) == 2:
             yield from _all(self.args, given[::-1], graph, bound)
@@ -164,6 +213,12 @@ def product(a: Pattern, b: Pattern, c: Pattern) -> Either:
     """a * b * c, however it is bracketed."""
     trees = ((a, b, c), (a, c, b), (b, c, a))
     return Either(*(Op("multiply", Op("multiply", x, y), z) for x, y, z in trees))
+
+
+def one_to_one(x: Pattern) -> Either:
+    """An operator ``f`` of x alone, or of x and a constant ``c``."""
+    c = Weights("c")
+    return Either(Op(UNARY, x, name="f"), Op(BINARY, x, c, name="f"), Op(BINARY, c, x, name="f"))
 
 
 def _all(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,12 @@ from tvm import relax
 
 from tvm_ext.errors import ModelError, OptionError
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.branch import Merger
 from tvm_ext.passes.rewriting.cost import Cost, cost
-from tvm_ext.passes.rewriting.pattern import Graph, Match
-from tvm_ext.passes.rewriting.rule import Rule, rules
+from tvm_ext.passes.rewriting.graph import Graph
+from tvm_ext.passes.rewriting.merging import merge_siblings
+from tvm_ext.passes.rewriting.pattern import ANY, Match
+from tvm_ext.passes.rewriting.rule import Described, MergeRule, Rule, rules
 
 # Sweeps over the graph; each rule strictly lowers the cost, so that this only bounds the time.
 _MOST_SWEEPS = 10
@@ -49,6 +52,9 @@ class RewriteGraph:
         Also use rules that can change results where numbers overflow, are NaN or zero.
     without : collection of str
         Names of rules to leave out.
+    also : collection of str
+        Names of optional rules to use, such as ``hard_swish``, which computes another function
+        than the model does; docs/fusion.md says how far off it is.
 
     Attributes
     ----------
@@ -60,31 +66,50 @@ class RewriteGraph:
     Raises
     ------
     OptionError
-        `without` names no rule.
+        `without` names no rule, or `also` none that is optional.
     """
 
-    def __init__(self, fast_math: bool = False, without: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        fast_math: bool = False,
+        without: Collection[str] = (),
+        also: Collection[str] = (),
+    ) -> None:
         known = rules()
-        for name in without:
-            if name not in known:
-                raise OptionError(f"without={name!r} is no rule; there are: {', '.join(known)}")
+        _check_names("without", without, list(known))
+        _check_names("also", also, [r.name for r in known.values() if r.optional])
         self.applications: list[Application] = []
         self.refusals: list[Refusal] = []
         self._by_root: dict[str, list[Rule]] = {}
+        self._mergers: list[MergeRule] = []
         for rule in known.values():
-            if rule.name not in without and (fast_math or not rule.fast_math):
-                for operator in rule.pattern.operators:
-                    self._by_root.setdefault(f"relax.{operator}", []).append(rule)
+            if rule.name in without or (rule.optional and rule.name not in also):
+                continue
+            if fast_math or not rule.fast_math:
+                self._use(rule)
+
+    def _use(self, rule: Described) -> None:
+        if isinstance(rule, Rule):
+            for operator in rule.pattern.operators:
+                self._by_root.setdefault(operator, []).append(rule)
+        elif isinstance(rule, MergeRule):
+            self._mergers.append(rule)
 
     def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
         """Rewrite `main`."""
         for _sweep in range(_MOST_SWEEPS):
             before = len(self.applications)
             self.refusals.clear()
-            mod = self._sweep(mod)
+            mod = self._sweep(merge_siblings(mod, self._mergers, self._merged))
             if len(self.applications) == before:
                 break
         return mod
+
+    def _merged(self, rule: MergeRule, place: str, result: Merger | str) -> None:
+        if isinstance(result, Merger):
+            self.applications.append(Application(rule.name, place, result.before, result.after))
+        else:
+            self.refusals.append(Refusal(rule.name, place, result))
 
     def _sweep(self, mod: tvm.IRModule) -> tvm.IRModule:
         users = df.uses(mod["main"])
@@ -96,9 +121,9 @@ class RewriteGraph:
             new = self._rewritten(builder, graph, var, expr)
             if isinstance(new, (relax.Call, relax.TupleGetItem)):
                 call, new = new, builder.emit(new, var.name)
-                graph.values[new] = call
+                graph.bind(new, call, 0)
             if isinstance(new, relax.Var):
-                graph.readers[new] = graph.readers.get(new, 0) + len(users.get(var, ()))
+                graph.add_readers(new, len(users.get(var, ())))
             return new
 
         return relax.transform.DeadCodeElimination()(df.rebuild(mod, rewrite))
@@ -106,7 +131,7 @@ class RewriteGraph:
     def _rewritten(
         self, builder: relax.BlockBuilder, graph: Graph, var: relax.Var, expr: Any
     ) -> Any:
-        for rule in self._by_root.get(df.op_name(expr), ()):
+        for rule in self._candidates(expr):
             reason = ""
             for match in rule.pattern.match(expr, graph, Match()):
                 try:
@@ -121,6 +146,12 @@ class RewriteGraph:
                 self.refusals.append(Refusal(rule.name, var.name, reason))
         return expr
 
+    def _candidates(self, expr: Any) -> Iterator[Rule]:
+        name = df.op_name(expr)
+        if name:
+            yield from self._by_root.get(ANY, ())
+            yield from self._by_root.get(name.removeprefix("relax."), ())
+
     def _replaced(
         self,
         builder: relax.BlockBuilder,
@@ -132,17 +163,23 @@ class RewriteGraph:
     ) -> Any:
         """The rule's replacement, recorded; None if it isn't cheaper."""
         recorder = _Recorder(builder)
-        new = builder.normalize(rule.replace(match, expr, recorder))  # type: ignore[arg-type]
+        new = builder.normalize(rule.replace(match, expr, recorder))
         if not tvm_ffi.structural_equal(var.ty, new.ty):
             raise ModelError(f"the type would change from {var.ty} to {new.ty}")
         dying = {v: graph.values[v] for v in _dying(match, expr, graph)}
         before, after = cost(dying, expr), cost(recorder.calls, new)
-        if after.weight >= before.weight:
+        if not after.less_than(before):
             return None
         self.applications.append(Application(rule.name, var.name, before, after))
-        graph.values.update(recorder.calls)
-        graph.readers.update(dict.fromkeys(recorder.calls, 1))
+        for made, call in recorder.calls.items():
+            graph.bind(made, call, 0 if made.same_as(new) else 1)
         return new
+
+
+def _check_names(option: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise OptionError(f"{option}={name!r} is no rule; there are: {', '.join(known)}")
 
 
 class _Recorder:

@@ -8,9 +8,9 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.pattern import Either, Match, Number, Op, Value
+from tvm_ext.passes.rewriting.axes import permutation
+from tvm_ext.passes.rewriting.pattern import VIEWS, Either, Match, Number, Op, Sole, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
-from tvm_ext.passes.rewriting.rules.transpose_pair import permutation
 
 _X = Value("x")
 
@@ -20,7 +20,7 @@ class Identity(Rule):
     """x + 0 isn't among them: it makes 0.0 of -0.0."""
 
     name = "identity"
-    formula = "x * 1, x / 1, x - 0, cast, transpose or slice to what x is -> x"
+    formula = "x * 1, x / 1, x - 0, cast, reshape, transpose, slice, concat to what x is -> x"
     pattern = Either(
         Op("multiply", _X, Number(value=1.0)),
         Op("divide", _X, Number(value=1.0)),
@@ -28,7 +28,8 @@ class Identity(Rule):
         Op("astype", _X, name="same"),
         Op("permute_dims", _X, name="transpose"),
         Op("strided_slice", _X, name="slice"),
-        Op("broadcast_to", _X, name="same"),
+        Op("broadcast_to|" + VIEWS, _X, name="same"),
+        Op("concat", Sole(_X)),
     )
 
     def refuses(self, match: Match) -> str:

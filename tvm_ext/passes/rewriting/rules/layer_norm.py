@@ -7,6 +7,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.axes import reduced_axes
 from tvm_ext.passes.rewriting.pattern import Match, Number, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 
@@ -27,8 +28,8 @@ class LayerNorm(Rule):
 
     def refuses(self, match: Match) -> str:
         shape = df.shape_of(match["x"])
-        axes = _axes(match["mean"], len(shape))
-        if axes != _axes(match["variance"], len(shape)):
+        axes = reduced_axes(match["mean"])
+        if axes != reduced_axes(match["variance"]):
             return "mean and variance are over different axes"
         if not (match["mean"].attrs.keepdims and match["variance"].attrs.keepdims):
             return "the mean doesn't keep its axes"
@@ -40,12 +41,7 @@ class LayerNorm(Rule):
         return ""
 
     def replace(self, match: Match, root: relax.Call, builder: relax.BlockBuilder) -> Any:
-        axes = list(_axes(match["mean"], len(df.shape_of(match["x"]))))
+        axes = list(reduced_axes(match["mean"]))
         return relax.op.nn.layer_norm(
             match["x"], match["gamma"], match["beta"], axes, match.number("epsilon")
         )
-
-
-def _axes(mean: relax.Call, rank: int) -> tuple[int, ...]:
-    axes = mean.attrs.axis
-    return tuple(sorted(int(a) % rank for a in (range(rank) if axes is None else axes)))

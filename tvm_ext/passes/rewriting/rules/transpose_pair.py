@@ -6,21 +6,9 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.rewriting.axes import permutation, transpose
 from tvm_ext.passes.rewriting.pattern import Match, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
-
-
-def permutation(call: relax.Call) -> list[int]:
-    """The axes of a `permute_dims`; without any it reverses them."""
-    rank = len(df.shape_of(call.args[0]))
-    axes = call.attrs.axes
-    return [int(a) % rank for a in (reversed(range(rank)) if axes is None else axes)]
-
-
-def transpose(value: Any, axes: list[int]) -> Any:
-    """`value` under a permutation, itself where that changes nothing."""
-    return value if axes == sorted(axes) else relax.op.permute_dims(value, axes)
 
 
 @register_rule

@@ -1,0 +1,90 @@
+"""Is one kernel faster than several? Answers for fusion's open questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+
+from tvm_ext import planner
+from tvm_ext.fusion_database import FusionDatabase, Record
+from tvm_ext.layers import layers
+from tvm_ext.measure_layers import measure_layers
+from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.group_functions import alone, outline
+from tvm_ext.passes.fusion.operator_types import signature
+from tvm_ext.passes.fusion.operators import Operator
+from tvm_ext.target import CpuTarget
+
+Groups = Sequence[Sequence[Operator]]
+
+
+class CostProfile:
+    """Answers by the planner's cost model; a `decisions.Profile`.
+
+    Parameters
+    ----------
+    target : CpuTarget
+    """
+
+    def __init__(self, target: CpuTarget) -> None:
+        self.target = target
+        self._known: dict[Any, bool] = {}
+
+    def __call__(self, one: Sequence[Operator], parts: Groups) -> bool:
+        """Whether the cost model finds the one kernel faster than those of the parts."""
+        key = _key(one, parts)
+        if key not in self._known:
+            self._known[key] = self.seconds([one]) <= self.seconds(parts)
+        return self._known[key]
+
+    def seconds(self, groups: Groups) -> float:
+        """Estimated time of some groups that follow from each other."""
+        plan = planner.choose(layers(grouped(groups)), self.target)
+        return sum(layer.estimate_us for layer in plan) * 1e-6
+
+
+class MeasuredProfile:
+    """Answers by building and timing both ways; a `decisions.Profile`.
+
+    Parameters
+    ----------
+    target : CpuTarget
+        The machine that this runs on.
+    database : FusionDatabase
+        Where answers are found and kept.
+    """
+
+    def __init__(self, target: CpuTarget, database: FusionDatabase) -> None:
+        self.target, self.database = target, database
+
+    def __call__(self, one: Sequence[Operator], parts: Groups) -> bool:
+        """Whether the one kernel is measured faster than those of the parts."""
+        key = repr(_key(one, parts))
+        record = self.database.find(key, self.target.name)
+        if record is None:
+            fused, split = measure_layers([grouped([one]), grouped(parts)], self.target)
+            record = Record(key, self.target.name, fused * 1e6, split * 1e6)
+            self.database.add(record)
+        return record.fused_us <= record.split_us
+
+
+def grouped(groups: Groups) -> tvm.IRModule:
+    """A module of these groups alone, in the form that `UniversalFusion` gives."""
+    members = sorted((op for group in groups for op in group), key=lambda op: op.index)
+    mod = alone([(op.var, op.expr) for op in members])
+    pairs = dict(zip(members, df.bindings(mod["main"]), strict=False))
+    ordered = sorted(groups, key=lambda group: max(op.index for op in group))
+    return outline(
+        mod, [[pairs[op] for op in sorted(group, key=lambda m: m.index)] for group in ordered]
+    )
+
+
+def _key(one: Sequence[Operator], parts: Groups) -> Any:
+    """What an answer depends on: the operators, how they are connected and how they are cut."""
+    place = {op: i for i, op in enumerate(one)}
+    cuts = {op: number for number, part in enumerate(parts) for op in part}
+    return tuple(
+        (signature(op.expr), tuple(place.get(p, -1) for p in op.producers), cuts[op]) for op in one
+    )
