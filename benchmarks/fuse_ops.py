@@ -7,9 +7,9 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from benchmarks.fused_layers import FusedLayers, fused_layers
 from tvm_ext.passes import FoldConstants
 from tvm_ext.passes import dataflow as df
+from tvm_ext.viz.fused_layers import FusedLayers, fused_layers
 
 # On a function of TensorIR: which binding of `main` it is a kernel of.
 _BINDING = "tvm_ext.binding"

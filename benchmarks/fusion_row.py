@@ -11,7 +11,7 @@ from benchmarks.accuracy import max_relative_error
 from benchmarks.tvm_threads import set_tvm_threads
 
 if TYPE_CHECKING:
-    from benchmarks.fused_layers import FusedLayers
+    from tvm_ext.viz.fused_layers import FusedLayers
 
 OURS, FUSE_OPS = "tvm_ext", "FuseOps"
 TOLERANCE = 1e-3
@@ -116,13 +116,13 @@ def bench_model(
 
         from benchmarks.fuse_ops import tvm_fused_layers
         from benchmarks.fuse_ops_groups import FuseOpsGroups
-        from benchmarks.fused_layers import called_layers, operators
         from tvm_ext.frontend import load_model
         from tvm_ext.fusion_profile import CostProfile
         from tvm_ext.lower import lower
         from tvm_ext.passes import UniversalFusion
         from tvm_ext.pipeline import graph_pipeline
         from tvm_ext.target import resolve
+        from tvm_ext.viz.fused_layers import called_layers, operators
 
         stage("fuse")
         mod = load_model(zoo.path(name))

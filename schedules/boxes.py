@@ -79,10 +79,11 @@ def each_vector(
     sizes: Sequence[int],
     width: int,
     vectors: int,
-    body: Callable[[list[Index]], None],
+    body: Callable[[list[Index], int], None],
 ) -> None:
-    """Loops over a box, vectorised along its last dimension; `body(index)` is for one element.
+    """Loops over a box, vectorised along its last dimension.
 
+    `body(index, width)` is for a vector of `width` elements that starts at `index`.
     One iteration has about `vectors` vectors, of several rows where rows are short.
     """
     *outer, row = sizes
@@ -92,8 +93,7 @@ def each_vector(
 
     def columns(index: list[Index]) -> None:
         def vector(slot: Index, offset: Index, done: int) -> None:
-            with emit.loop(width, "vectorized") as lane:
-                body([*index, starts[-1] + offset + lane])
+            body([*index, starts[-1] + offset], width)
 
         sweep(row, width, unroll, vector)
 

@@ -102,7 +102,7 @@ def pointwise(w: ConvWorkload) -> bool:
         prod(w.kernel) == 1
         and not padded
         and w.pool is None
-        and all(prod(operand.shape[2:]) in whole for operand in w.epilogue.operands)
+        and all(prod(operand.seen[2:]) in whole for operand in w.epilogue.operands)
     )
 
 

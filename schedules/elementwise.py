@@ -63,11 +63,11 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
             if step.op not in SCALAR_OPS:
                 return refuse(f"scalar operation {step.op!r} is unknown")
         for i, operand in enumerate(w.epilogue.operands):
-            seen = tuple(d * f for d, f in zip(operand.shape, operand.factors, strict=True))
-            if len(seen) != len(w.shape) or any(
-                d not in (1, n) for d, n in zip(seen, w.shape, strict=True)
-            ):
-                return refuse(f"operand {i}: shape {seen} doesn't broadcast to {w.shape}")
+            fits = len(operand.shape) == len(w.shape) and all(
+                d in (1, n) for d, n in zip(operand.seen, w.shape, strict=True)
+            )
+            if not fits:
+                return refuse(f"operand {i}: shape {operand.seen} doesn't broadcast to {w.shape}")
         depth = _depth(w.epilogue)
         if depth > _MAX_DEPTH:
             return refuse(f"{depth} functions like exp in a row; at most {_MAX_DEPTH}")
@@ -143,6 +143,18 @@ def _access(operand: Operand, out: Shape, block: int) -> Access:
     return Access(StridedView(out, strides), operand.factors + ((1,) if block else ()))
 
 
+def _expanded(flat: Any, access: Access, first: list[Any], count: int, dtype: str) -> Any:
+    """A vector of which several neighbours are one element, in registers.
+
+    An index that isn't the same for all lanes or one more from lane to lane would be computed in a
+    vector and taken out of it again; here each lane has its own.
+    """
+    vector = T.alloc_buffer((count,), dtype, scope="global")
+    with emit.loop(count, "unroll") as lane:
+        T.buffer_store(vector, flat[access.lane_index(first, lane, count)], [lane])
+    return vector
+
+
 def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int) -> None:
     """Declare the arguments, cut the fused dimensions in tasks, emit the loops of one."""
     arguments = declare_operands(w.epilogue, block)
@@ -156,10 +168,22 @@ def _emit(w: ElementwiseWorkload, params: Params, target: CpuTarget, block: int)
     ]
     dtypes = [w.dtype, *(o.dtype for o in operands)]
     width = max(1, 4 * target.lanes // max(np.dtype(dtype).itemsize for dtype in dtypes))
+    if any(access.factors[-1] % 3 == 0 for access in accesses):
+        width *= 3  # so that vectors start where an element does
 
-    def store(index: list[Any]) -> None:
-        value = w.epilogue.evaluate([], lambda j: flat[j][accesses[j].index(index)])
-        T.buffer_store(out, value, index)
+    def store(first: list[Any], count: int) -> None:
+        expanded = {
+            j: _expanded(flat[j], access, first, count, operands[j].dtype)
+            for j, access in enumerate(accesses)
+            if access.factors[-1] > 1
+        }
+        with emit.loop(count, "vectorized") as lane:
+            at = [*first[:-1], first[-1] + lane]
+
+            def load(j: int) -> tirx.Expr:
+                return expanded[j][lane] if j in expanded else flat[j][accesses[j].index(at)]
+
+            T.buffer_store(out, w.epilogue.evaluate([], load), at)
 
     grain = (*(1,) * (len(extents) - 1), width * params["vectors"])
     with boxes.parallel_boxes(extents, grain, params["tasks"]) as (starts, sizes):

@@ -13,6 +13,7 @@ from tvm_ext.schedules import emit
 from tvm_ext.schedules.emit import Index
 from tvm_ext.schedules.epilogue import Epilogue, Operand
 from tvm_ext.schedules.layout import operand_shape
+from tvm_ext.schedules.window import unflatten
 from tvm_ext.schedules.workload import Shape
 
 
@@ -38,8 +39,10 @@ def lifted_epilogue(
     """
     lifted = tuple(_lifted(operand, out) for operand in epilogue.operands)
     views = [
-        emit.view(x, operand_shape(o.shape, block), o.dtype)
-        for x, o in zip(operands, lifted, strict=True)
+        _RepeatedRow(x, own)
+        if own.repeat and not seen.repeat
+        else emit.view(x, operand_shape(seen.shape, block), own.dtype)
+        for x, own, seen in zip(operands, epilogue.operands, lifted, strict=True)
     ]
     return replace(epilogue, operands=lifted), views
 
@@ -50,9 +53,22 @@ def _lifted(operand: Operand, out: Shape) -> Operand:
         ones = (1,) * (len(out) - len(spatial))
         repeat = operand.factors[:2] + ones + operand.factors[2:] if operand.repeat else ()
         return replace(operand, shape=(n, c, *ones, *spatial), repeat=repeat)
-    if out[0] == 1 and len(out) == 2 and prod(spatial) in (1, out[1]):
-        return replace(operand, shape=(n, c, 1, prod(spatial)))
+    positions = prod(operand.seen[2:])
+    if out[0] == 1 and len(out) == 2 and positions in (1, out[1]):
+        return replace(operand, shape=(n, c, 1, positions), repeat=())
     return operand
+
+
+class _RepeatedRow:
+    """An operand with repeated elements, read at positions that are numbered in one row."""
+
+    def __init__(self, buffer: Any, operand: Operand) -> None:
+        self._buffer, self._operand = buffer, operand
+
+    def __getitem__(self, index: tuple[Index, ...]) -> tirx.Expr:
+        n, c, _, position, *lane = index
+        place = self._operand.place([n, c, *unflatten(position, self._operand.seen[2:])])
+        return self._buffer[(*place, *lane)]
 
 
 def apply_epilogue(

@@ -37,8 +37,7 @@ class Operand:
     size : int
         With a view, the elements of the tensor that it is a view of.
     repeat : tuple of int
-        How many neighbouring positions of the output read the same element, along each dimension
-        of `shape`; only spatial dimensions repeat. Empty where none does.
+        Positions in a row that read one element, along each (spatial) dimension; empty for none.
     """
 
     shape: tuple[int, ...]
@@ -51,6 +50,11 @@ class Operand:
     def factors(self) -> tuple[int, ...]:
         """`repeat`, written out."""
         return self.repeat or (1,) * len(self.shape)
+
+    @property
+    def seen(self) -> tuple[int, ...]:
+        """The shape of what the output reads."""
+        return tuple(n * f for n, f in zip(self.shape, self.factors, strict=True))
 
     def place(self, position: Sequence[Any]) -> list[Any]:
         """Where the tensor has what a position of the output reads."""

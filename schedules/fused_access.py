@@ -31,6 +31,23 @@ class Access:
             [i // f if f > 1 else i for i, f in zip(at, self.factors, strict=True)]
         )
 
+    def lane_index(self, first: Sequence[Any], lane: Any, width: int) -> Any:
+        """Where the element lies that belongs to a lane of a vector of `width` positions.
+
+        `first` is the vector's first position, as `boxes.each_vector` gives it: rows are whole, or
+        cut at multiples of `width`.
+        """
+        *outer, column = first
+        factor = self.factors[-1]
+        if width % factor == 0 or factor % width == 0:
+            # The vector starts with an element's first position, or is inside of one: which lanes
+            # share an element is known now.
+            column = column // factor + lane // factor
+        else:
+            column = (column + lane) // factor
+        at = [i // f if f > 1 else i for i, f in zip(outer, self.factors[:-1], strict=True)]
+        return self.view.index([*at, column])
+
 
 def fuse_dimensions(out: Shape, operands: list[Access]) -> tuple[Shape, list[Access]]:
     """Merge neighbouring dimensions that one stride walks through in every operand.

@@ -77,7 +77,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
             "pieces": tuple(range(1, group_blocks(workload, target) + 1)),
-            "stage": (True,) if g.must_stage or workload.prologue else (False, True),
+            "stage": (True,) if _must_stage(workload, g) else (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
             for pieces in sorted({1, min(target.cores, panels)}):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
-                    "stage": g.must_stage or w.prologue is not None,
+                    "stage": _must_stage(w, g),
                 }  # fmt: skip
                 options.append((self.cost(w, params, target), tasks * pieces, params))
         return min(options, key=lambda option: option[:2])[-1]
@@ -166,3 +166,8 @@ class SpatialPack(Algorithm[ConvWorkload]):
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
         return emit.build(lambda: emit_spatial_pack(workload, params, target, layout))
+
+
+def _must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
+    """Whether the multiply-adds can't read the input in place."""
+    return g.must_stage or w.prologue is not None

@@ -1,6 +1,7 @@
 """Memory and layout decisions of lowering, seen in the program and in the values."""
 
 import numpy as np
+import tvm
 from passes.relax_models import array, const, module, run
 from tvm import relax
 
@@ -76,6 +77,69 @@ def test_concatenation_that_splits_blocks_is_copied():
         return _conv(emit, z, 16, 3)
 
     _check(module({"x": (2, 16, 7, 7)}, body), array(5, 2, 16, 7, 7))
+
+
+def _copies(executable):
+    """For each call that puts parts together, the shapes of the parts."""
+    program = executable.program
+    return [
+        [program.buffers[number].shape for number in call.args[:-1]]
+        for call in program.calls
+        if "concat" in call.kernel
+    ]
+
+
+def test_reshaped_results_are_computed_inside_a_concatenation():
+    def body(emit, x):
+        made = [emit(relax.op.matmul(x, const(array(i, 16, 16)))) for i in range(2)]
+        rows = [emit(relax.op.reshape(y, (1, 2, 32))) for y in made]
+        return emit(relax.op.nn.softmax(emit(relax.op.concat(rows, axis=1))))
+
+    assert _copies(_check(module({"x": (4, 16)}, body), array(5, 4, 16))) == []
+
+
+def test_only_the_part_that_lies_elsewhere_is_copied():
+    """y is inside the first concatenation, x is the caller's."""
+
+    def body(emit, x):
+        y, z = _conv(emit, x, 16, 0), _conv(emit, x, 32, 1)
+        first = emit(relax.op.concat([y, z], axis=1))
+        second = emit(relax.op.concat([_conv(emit, first, 16, 2), y], axis=1))
+        third = emit(relax.op.concat([x, _conv(emit, second, 32, 3)], axis=1))
+        return relax.Tuple([first, second, third])
+
+    mod = module({"x": (1, 16, 8, 8)}, body)
+    x = array(5, 1, 16, 8, 8)
+    executable = tvm_ext.build(mod, plan=_blocked(mod))
+    lanes = resolve().lanes
+    # The input is brought into blocks by a kernel, which writes it in its place.
+    assert _copies(executable) == [[(1, 16 // lanes, 8, 8, lanes)]]
+    reference = relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())["main"]
+    for ours, theirs in zip(executable(x), reference(tvm.runtime.tensor(x)), strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_an_input_is_copied_to_its_place_between_products():
+    def body(emit, x):
+        y = emit(relax.op.matmul(x, const(array(1, 16, 16))))
+        return emit(relax.op.nn.softmax(emit(relax.op.concat([y, x], axis=0))))
+
+    assert _copies(_check(module({"x": (4, 16)}, body), array(5, 4, 16))) == [[(4, 16)]]
+
+
+def test_a_part_is_converted_into_its_place():
+    def body(emit, x):
+        parts = [_conv(emit, x, 16, i) for i in range(2)]
+        return emit(relax.op.nn.softmax(emit(relax.op.concat(parts, axis=1))))
+
+    mod = module({"x": (1, 16, 8, 8)}, body)
+    plan = _blocked(mod)
+    joint = next(entry for entry in plan if entry.ops[0] == "concat")
+    joint.layout = [layout_name(4, 0)] * 2
+    executable = _check(mod, array(5, 1, 16, 8, 8), plan=plan)
+    assert _copies(executable) == []
+    converted = [c.layer for c in executable.program.calls if "layout_transform" in c.kernel]
+    assert [name.split(":")[0] for name in converted].count(joint.name) == 2
 
 
 def test_output_that_is_an_input_or_used_twice():

@@ -43,6 +43,42 @@ def test_block_follows_the_vector_width(target, layout):
     assert plan[found[1].name].layout == [layout, layout]
 
 
+@pytest.mark.parametrize(("rank", "layout"), [(5, "NCHW"), (4, "NCHW8c")])
+def test_what_only_views_read_is_stored_in_the_order_of_the_model(rank, layout):
+    """A reshape of blocks would convert the squares; y is converted once for both its readers."""
+
+    def body(emit, x):
+        y = emit(relax.op.nn.conv2d(x, const(array(0, 32, 16, 3, 3)), padding=1))
+        squares = emit(relax.op.multiply(y, y))
+        if rank == 5:
+            channels = emit(relax.op.reshape(squares, (1, 1, 32, 14, 14)))
+            sums = emit(relax.op.nn.avg_pool3d(channels, (5, 1, 1), padding=(2, 0, 0)))
+            sums = emit(relax.op.reshape(sums, (1, 32, 14, 14)))
+        else:
+            sums = emit(relax.op.nn.avg_pool2d(squares, (3, 3), padding=(1, 1)))
+        return relax.op.add(y, sums)
+
+    plan = planner.choose(_layers(body, x=(1, 16, 14, 14)), AVX2)
+    (squares,) = (entry for entry in plan if entry.ops[0] == "multiply")
+    assert squares.layout == [layout, layout]
+    assert plan["conv2d_0"].layout[1] == "NCHW8c"
+
+
+def test_the_parts_of_a_concatenation_are_stored_alike():
+    """The grouped convolution's is the model's order; the pool has both at hand, and follows."""
+
+    def body(emit, x):
+        y = emit(relax.op.nn.conv2d(x, const(array(0, 32, 16, 3, 3)), padding=1))
+        z = emit(relax.op.nn.conv2d(y, const(array(1, 40, 4, 1, 1)), groups=8))
+        pooled = emit(relax.op.nn.max_pool2d(y, (3, 3), padding=(1, 1)))
+        return relax.op.concat([z, pooled], 1)
+
+    plan = planner.choose(_layers(body, x=(1, 16, 14, 14)), AVX2)
+    layouts = {entry.ops[0]: entry.layout for entry in plan}
+    assert plan["conv2d_0"].layout[1] == "NCHW8c"
+    assert layouts["nn.max_pool2d"] == layouts["concat"] == ["NCHW", "NCHW"]
+
+
 def test_every_other_algorithm_has_a_reason():
     found = _layers(_network, x=(1, 3, 56, 56))
     plan = planner.choose(found, AVX2)

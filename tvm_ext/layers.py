@@ -16,7 +16,8 @@ from tvm_ext.anchors.fused import fuse_around
 from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
-from tvm_ext.passes.fusion.kernel_form import KernelForm, NoKernel, kernel_form
+from tvm_ext.passes.fusion.kernel_form import kernel_form
+from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel
 from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.workload import ElementwiseWorkload, GenericWorkload
 

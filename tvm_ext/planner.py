@@ -15,7 +15,7 @@ from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.base import Algorithm
 from tvm_ext.schedules.layout import layout_block, layout_name
-from tvm_ext.schedules.workload import ViewWorkload
+from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
 
 # Seconds that starting a kernel costs, whatever it computes.
@@ -57,11 +57,18 @@ def choose(layers: list[Layer], target: CpuTarget) -> Plan:
     """
     values = _Values()
     plain = _read_plain(layers, target)
+    together: dict[Any, list[tuple[Any, ...]]] = {}
+    for layer in layers:
+        for part in layer.inputs if isinstance(layer.workload, ConcatWorkload) else ():
+            together.setdefault(part, []).append(layer.inputs)
     plans = []
     for layer in layers:
         plan = _choose_layer(layer, target, values, plain)
         plans.append(plan)
         _record(layer, plan, values)
+        if layer_blocks(layer, plan)[1] == 0:
+            # The other parts are best made as this one is.
+            plain.update(*together.get(layer.output, ()))
     return Plan(target.name, plans)
 
 
@@ -143,11 +150,8 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values, plain: set[A
         params = algorithm.default(workload, target)
         seconds = algorithm.cost(workload, params, target) + _CALL_SECONDS
         for pair in _layouts(layer, algorithm, target):
-            later = 0.0
-            if layer.output in plain and not interchangeable(workload.out_shape, pair[1], 0):
-                later = _conversion(workload.out_shape, target)
-            total = seconds + _conversions(layer, pair, target, values) + later
-            options.append((total, later, seconds, name, params, pair))
+            total = seconds + _conversions(layer, pair, target, values)
+            options.append((total, seconds, name, params, pair))
     if not options:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
         common["fallback"] = layer.fallback or reasons or "no algorithm for this workload"
@@ -156,18 +160,35 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values, plain: set[A
             workload.flops / (target.fma_peak * _GENERIC_EFFICIENCY),
         )
         return LayerPlan(algorithm=GENERIC, estimate_us=seconds * 1e6, **common)
-    # Ties go to conversions that others can share, those of what is read; then to the earlier
-    # algorithm and to the layout it names first.
-    best, *others = sorted(options, key=lambda option: option[:2])
-    for total, _, _, name, _, _ in others:
-        if name != best[3] and name not in rejected:
+    # Ties go to the earlier algorithm and to the layout it names first.
+    best, *others = sorted(options, key=lambda option: option[0])
+    for total, _, name, _, _ in others:
+        if name != best[2] and name not in rejected:
             rejected[name] = f"{total * 1e6:.0f} us against {best[0] * 1e6:.0f} us"
-    algorithm = algorithms(workload)[best[3]]
+    if layer.output in plain:
+        # Not between algorithms, whose estimates are further off than a conversion takes.
+        best = min(
+            (option for option in options if option[2] == best[2]),
+            key=lambda option: _with_reader(option[0], workload.out_shape, option[4][1], target),
+        )
+    algorithm = algorithms(workload)[best[2]]
     return LayerPlan(
-        algorithm=best[3], params=dict(best[4]), layout=_names(layer, best[5]),
-        estimate_us=best[2] * 1e6, rejected=rejected,
-        tolerance=algorithm.tolerance(workload, best[4]), **common,
+        algorithm=best[2], params=dict(best[3]), layout=_names(layer, best[4]),
+        estimate_us=best[1] * 1e6, rejected=rejected,
+        tolerance=algorithm.tolerance(workload, best[3]), **common,
     )  # fmt: skip
+
+
+def _with_reader(
+    seconds: float, shape: tuple[int, ...], block: int, target: CpuTarget
+) -> tuple[float, bool]:
+    """Seconds with a conversion for a reader in the model's order; what needs one loses ties.
+
+    A conversion of what a layer reads may serve others, too.
+    """
+    if interchangeable(shape, block, 0):
+        return seconds, False
+    return seconds + _conversion(shape, target), True
 
 
 def _layouts(layer: Layer, algorithm: Algorithm[Any], target: CpuTarget) -> list[tuple[int, int]]:

@@ -5,9 +5,9 @@ import onnx
 import pytest
 
 from benchmarks import bench_fusion, fusion_row, harness, zoo
-from benchmarks.fused_layers import FusedLayers
 from benchmarks.fusion_row import FUSE_OPS, OURS, Counts, Row
 from tests import models
+from tvm_ext.viz.fused_layers import FusedLayers
 
 TIMES = harness.Result({FUSE_OPS: (2e-3, 4e-3), OURS: (1e-3, 2e-3)})
 MACHINE = {"cpu": "A Fine CPU", "isa": ["avx2"]}
@@ -63,6 +63,18 @@ def test_one_model_end_to_end(tiny):
     # The stem's output, both branches, the concatenation, the pool: 12 x 12 each but the last.
     assert row.counts.fused[0].nbytes == 4 * (144 * (16 + 48 + 48) + 48)
     assert set(row.times) == {1}
+    assert row.counts.fused[2].kernels == row.calls[1]
+
+
+def test_counting_alone_compiles_nothing(tiny):
+    stages = []
+    row = fusion_row.bench_model("convnet", [], OPTIONS, stages.append)
+    assert row.failure == ""
+    assert row.good
+    assert stages == ["fuse"]
+    # Both branches lie in the concatenation; the pool's means are viewed as a row.
+    assert row.counts.fused[2] == FusedLayers(5, 4 * (144 * (16 + 48) + 48))
+    assert "Latency" not in bench_fusion.section([row], [], MACHINE)
 
 
 def test_a_model_that_does_not_fuse_says_why(tiny, monkeypatch):

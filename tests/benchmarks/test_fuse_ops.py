@@ -5,8 +5,8 @@ from passes.relax_models import array, const, module, ops
 from tvm import relax
 
 from benchmarks import fuse_ops
-from benchmarks.fused_layers import FusedLayers
 from tvm_ext.passes import dataflow as df
+from tvm_ext.viz.fused_layers import FusedLayers
 
 SHAPE = (1, 4, 6, 6)
 

@@ -34,6 +34,16 @@ def run(mod: tvm.IRModule, *inputs: np.ndarray) -> np.ndarray:
     return machine["main"](*[tvm.runtime.tensor(x) for x in inputs]).numpy()
 
 
+def enlarged(emit: Callable[[Any], Any], x: Any, *factors: int) -> Any:
+    """`x` of (N, C, H, W) with each element repeated along the last two dimensions."""
+    size = tuple(n * f for n, f in zip(df.shape_of(x)[2:], factors, strict=True))
+    call = relax.op.image.resize2d(
+        x, size, method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
+        rounding_method="floor",
+    )  # fmt: skip
+    return emit(call)
+
+
 def ops(mod: tvm.IRModule) -> list[str]:
     """The operators of `main`, in order, without the `relax.` prefix."""
     names = [df.op_name(e).removeprefix("relax.") for _, e in df.bindings(mod["main"])]

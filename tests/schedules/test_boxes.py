@@ -53,15 +53,14 @@ def test_each_vector_visits_every_element_of_every_task():
     for extents, width, vectors, tasks in BOXES:
 
         def body(numbers, out, extents=extents, width=width, vectors=vectors, tasks=tasks):
+            def vector(first, count):
+                with emit.loop(count, "vectorized") as lane:
+                    index = [*first[:-1], first[-1] + lane]
+                    T.buffer_store(out, numbers[tuple(index)], index)
+
             grain = (*(1,) * (len(extents) - 1), width * vectors)
             with boxes.parallel_boxes(extents, grain, tasks) as (starts, sizes):
-                boxes.each_vector(
-                    starts,
-                    sizes,
-                    width,
-                    vectors,
-                    lambda index: T.buffer_store(out, numbers[tuple(index)], index),
-                )
+                boxes.each_vector(starts, sizes, width, vectors, vector)
 
         numbers = np.arange(np.prod(extents), dtype="float32").reshape(extents)
         snippets[extents] = Snippet(body, [numbers], extents)

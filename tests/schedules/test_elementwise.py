@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from math import prod
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from tests.schedules.chains import binary, chain, floats
 from tests.schedules.kernels import AVX512, HOST, NEON, Case, assembly, run, run_all
 from tvm_ext.schedules.base import algorithms
-from tvm_ext.schedules.elementwise import fuse_dimensions
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import ElementwiseWorkload
@@ -90,22 +88,6 @@ def test_chain_of_functions():
     want = np.tanh(np.tanh(np.tanh(x.astype("float64"))))
     got = run("elementwise", tanh_chain(3), operands=[x])
     np.testing.assert_allclose(got, want, rtol=1e-6)
-
-
-def _broadcast(shape, own):
-    return StridedView.contiguous(own).broadcast(shape)
-
-
-def test_fused_dimensions():
-    shape = (2, 16, 7, 7)
-    whole = StridedView.contiguous((prod(shape),))
-    assert fuse_dimensions(shape, [_broadcast(shape, shape)] * 2) == (whole.shape, [whole] * 2)
-    extents, views = fuse_dimensions(
-        shape, [_broadcast(shape, shape), _broadcast(shape, (1, 16, 1, 1))]
-    )
-    assert extents == (2, 16, 49)
-    assert [view.strides for view in views] == [(784, 49, 1), (0, 1, 0)]
-    assert fuse_dimensions((1, 1), [_broadcast((1, 1), (1, 1))])[0] == (1,)
 
 
 def test_operands_in_another_order():

@@ -104,5 +104,22 @@ def test_contiguous(view: StridedView, expected: bool) -> None:
     assert view.is_contiguous is expected
 
 
+@pytest.mark.parametrize("factors", [(1, 1), (3, 1)])
+def test_repeated_where_all_elements_are_one(factors: tuple[int, ...]) -> None:
+    view = StridedView.contiguous((1, 4)).repeat(factors)
+    assert view is not None
+    want = _BUFFER[:4].reshape(1, 4).repeat(factors[0], axis=0)
+    np.testing.assert_array_equal(_elements(view), want)
+
+
+def test_repeated_broadcast() -> None:
+    view = StridedView.contiguous((1, 4)).broadcast((2, 4)).repeat((3, 1))
+    assert view == StridedView((6, 4), (0, 1))
+
+
+def test_neighbours_that_repeat_have_no_stride() -> None:
+    assert StridedView.contiguous((2, 4)).repeat((1, 2)) is None
+
+
 def test_empty() -> None:
     assert StridedView.contiguous((0, 3)).reshape((3, 0)) == StridedView.contiguous((3, 0))

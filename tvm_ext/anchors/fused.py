@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor
 from tvm_ext.anchors.reductions import pool
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.kernel_form import KernelForm
+from tvm_ext.passes.fusion.kernel_parts import KernelForm
 from tvm_ext.schedules.conv_workload import PoolStage
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 
@@ -29,6 +30,12 @@ def fuse_around(anchor: Anchor, form: KernelForm) -> Anchor:
         base = replace(base, epilogue=form.epilogue)
     if form.pool is not None:
         base = replace(base, pool=pool_stage(form.pool))
+    if form.prologue is not None:
+        base = replace(base, prologue=form.prologue.steps)
+        constants = (np.asarray(df.value_of(c)) for c in form.prologue.constants)
+        shapes = (operand.shape for operand in form.prologue.steps.operands)
+        made = (c.reshape(s) for c, s in zip(constants, shapes, strict=True))
+        anchor = replace(anchor, inputs=(form.prologue.source,), weights=(*anchor.weights, *made))
     return replace(anchor, base=base)
 
 

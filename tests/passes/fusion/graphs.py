@@ -99,6 +99,7 @@ def _extend(draw: st.DrawFn, graph: Graph) -> None:
     kinds += ["slice", "split", "concat", "flip"] if max(x.shape, default=1) > 1 else []
     kinds += ["softmax", "dense", "product"] if rank >= 2 else []
     kinds += ["conv", "pool"] if rank == 4 and min(x.shape[2:]) >= 3 else []
+    kinds += ["enlarge"] if rank == 4 else []
     _KINDS[draw(st.sampled_from(kinds))](draw, graph, var, x)
 
 
@@ -213,9 +214,22 @@ def _pool(draw: st.DrawFn, graph: Graph, var: Any, x: np.ndarray) -> None:
     graph.emit(op.nn.max_pool2d(var, (2, 2), (2, 2)), windows.max((-1, -2)))
 
 
+def _enlarge(draw: st.DrawFn, graph: Graph, var: Any, x: np.ndarray) -> None:
+    """Nearest neighbour, perhaps added to a value of the larger shape."""
+    factors = draw(st.sampled_from([(2, 2), (2, 1), (1, 3), (3, 3)]))
+    size = (x.shape[2] * factors[0], x.shape[3] * factors[1])
+    call = op.image.resize2d(
+        var, size, method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
+        rounding_method="floor",
+    )  # fmt: skip
+    graph.emit(call, x.repeat(factors[0], axis=2).repeat(factors[1], axis=3))
+    if graph.values[-1][1].shape[2:] == size and draw(st.booleans()):
+        _binary(draw, graph, *graph.values[-1])
+
+
 _KINDS: dict[str, Callable[..., None]] = {
     "unary": _unary, "binary": _binary, "constant": _constant, "reshape": _reshape,
     "permute": _permute, "reduce": _reduce, "slice": _slice, "split": _split, "concat": _concat,
     "flip": _flip, "softmax": _softmax, "dense": _dense, "product": _product, "conv": _conv,
-    "pool": _pool,
+    "pool": _pool, "enlarge": _enlarge,
 }  # fmt: skip

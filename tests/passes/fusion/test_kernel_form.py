@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tvm.relax import op
 
-from tests.passes.relax_models import array, const, module
+from tests.passes.relax_models import array, const, enlarged, module
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.kernel_form import NoKernel, kernel_form
+from tvm_ext.passes.fusion.kernel_form import kernel_form
+from tvm_ext.passes.fusion.kernel_parts import NoKernel
 
 STEPS = {
     "add": np.add, "multiply": np.multiply, "subtract": np.subtract, "negative": np.negative,
@@ -34,7 +35,7 @@ def _evaluate(form, inputs):
     operands = [
         _strided(_value(x, inputs), o.view)
         if o.view
-        else np.asarray(_value(x, inputs)).reshape(o.shape)
+        else _repeat(np.asarray(_value(x, inputs)).reshape(o.shape), o.repeat)
         for x, o in zip(form.operands, form.epilogue.operands, strict=True)
     ]
     for step in form.epilogue.steps:
@@ -49,6 +50,12 @@ def _evaluate(form, inputs):
     stored = np.lib.stride_tricks.as_strided(out[form.out.offset :], form.out.shape, steps)
     stored[...] = values[-1]
     return out.reshape(form.out_shape)
+
+
+def _repeat(array, factors):
+    for axis, factor in enumerate(factors):
+        array = array.repeat(factor, axis)
+    return array
 
 
 def _value(expr, inputs):
@@ -79,6 +86,18 @@ CASES = {
         lambda emit, x, y: op.subtract(y, emit(op.nn.relu(emit(_strip(x))))),
         lambda x, y: y - np.maximum(x[:, 1:3], 0),
         {"x": (1, 4), "y": (5, 2)},
+    ),
+    "enlarged twice, with steps between": (
+        lambda emit, x, y: op.add(
+            y, enlarged(emit, emit(op.nn.relu(enlarged(emit, x, 2, 1))), 1, 3)
+        ),
+        lambda x, y: y + np.maximum(x, 0).repeat(2, axis=2).repeat(3, axis=3),
+        {"x": (2, 3, 2, 4), "y": (2, 3, 4, 12)},
+    ),
+    "enlarged from one row, and broadcast": (
+        lambda emit, x, y: op.subtract(y, enlarged(emit, x, 4, 2)),
+        lambda x, y: y - x.repeat(4, axis=2).repeat(2, axis=3),
+        {"x": (1, 3, 1, 3), "y": (2, 3, 4, 6)},
     ),
     "product of moved operands": (
         lambda emit, x, y: op.matmul(
@@ -159,6 +178,25 @@ REFUSED = {
     ),
     "neighbours apart": (
         lambda emit, x: op.nn.relu(emit(op.permute_dims(x))), "neighbours lie apart",
+    ),
+    "enlarged result": (
+        lambda emit, x: enlarged(emit, emit(op.nn.conv2d(x, const(W))), 2, 2),
+        "or elements twice",
+    ),
+    "enlarged input": (
+        lambda emit, x: op.nn.conv2d(enlarged(emit, x, 2, 2), const(W)), "has no strides",
+    ),
+    "part of an enlarged value": (
+        lambda emit, x: op.nn.relu(
+            emit(op.strided_slice(enlarged(emit, x, 2, 2), [2], [0], [3]))
+        ),
+        "has no strides",
+    ),
+    "rows and an enlarged value": (
+        lambda emit, x: op.add(
+            emit(op.nn.softmax(const(array(0, 6, 4, 12, 12)))), enlarged(emit, x, 2, 2)
+        ),
+        "a kernel of rows reads no operand several times",
     ),
     "costly and small": (
         lambda emit, x: op.add(

@@ -7,7 +7,7 @@ from tvm.relax import op
 
 from tests.passes.relax_models import module
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.moves import follow, inverse, moves_of
+from tvm_ext.passes.fusion.moves import follow, inverse, moves_of, repeated, repeats
 from tvm_ext.schedules.strided_view import StridedView
 
 DATA = np.arange(2 * 3 * 4).reshape(2, 3, 4)
@@ -69,6 +69,48 @@ def test_moves_and_their_inverse_lead_back():
     # The reshape alone has no strides; with its inverse it needs none.
     assert follow(whole, moves[:2]) is None
     assert follow(whole, (*moves, *back)) == whole
+
+
+def _enlarged(shape, size, method="nearest_neighbor", mode="asymmetric", rounding="floor"):
+    call = op.image.resize2d(
+        relax.Var("x", relax.TensorType(shape, "float32")), size, method=method,
+        coordinate_transformation_mode=mode, rounding_method=rounding,
+    )  # fmt: skip
+    return relax.BlockBuilder().normalize(call)
+
+
+def test_nearest_enlargement_by_whole_factors_repeats():
+    for mode, rounding in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")):
+        call = _enlarged((1, 2, 3, 4), (6, 12), mode=mode, rounding=rounding)
+        assert moves_of(call) == (("repeat", (1, 1, 2, 3)),)
+        assert repeats(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        _enlarged((1, 2, 3, 4), (7, 8)),
+        _enlarged((1, 2, 3, 4), (6, 8), method="linear"),
+        _enlarged((1, 2, 3, 4), (6, 8), rounding="ceil"),
+        _enlarged((1, 2, 4, 4), (2, 2)),
+    ],
+    ids=["fraction", "linear", "ceil", "smaller"],
+)
+def test_other_resizing_is_no_move(call):
+    assert moves_of(call) is None
+    assert not repeats(call)
+
+
+def test_repetitions_multiply_and_broadcast_dimensions_have_none():
+    moves = (("repeat", (1, 1, 2, 3)), ("broadcast", (5, 4, 6, 6)), ("repeat", (1, 1, 2, 1)))
+    shape, factors = repeated((4, 3, 2), (("broadcast", (1, 4, 3, 2)), *moves))
+    assert (shape, factors) == ((1, 4, 3, 2), (1, 1, 4, 3))
+    assert repeated((1, 4, 1, 2), moves[:1]) == ((1, 4, 1, 2), (1, 1, 1, 3))
+    assert repeated((1, 4, 3, 2), (*moves[:1], ("slice", 2, 0, 2, 1))) is None
+
+
+def test_a_repetition_has_no_inverse():
+    assert inverse((("repeat", (1, 1, 2, 2)),), (1, 2, 3, 4)) is None
 
 
 def test_a_slice_has_no_inverse():

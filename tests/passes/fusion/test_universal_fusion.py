@@ -241,6 +241,8 @@ def test_refusals_say_why():
     assert refusal.types == (MappingType.MANY_TO_MANY, MappingType.MANY_TO_MANY)
     assert refusal.reason == "Many-to-Many before Many-to-Many is never fused"
     fusion(module({"x": SHAPE}, lambda emit, x: _conv(emit, emit(relax.op.nn.relu(x)))))
+    assert fusion.refusals[0].reason == "one kernel would be slower"
+    fusion(module({"x": SHAPE}, lambda emit, x: relax.op.nn.softmax(emit(relax.op.nn.relu(x)))))
     assert fusion.refusals[0].reason == "its kernel computes nothing before it"
 
 

@@ -80,6 +80,22 @@ def _pool_numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x.reshape(1, 5, 2, 2, 3, 2).max((3, 5))
 
 
+def _turned_and_read(emit: Any, x: Any) -> Any:
+    turned = emit(turn(2, 0, 1)(x))
+    cut = emit(turn(0, 2, 1)(emit(part(0, 1, 2)(turned))))
+    return emit(op.add(emit(op.max(turned)), cut))
+
+
+def _turned(p: tuple[int, ...], q: tuple[int, ...], last: tuple[int, ...]) -> Body:
+    """Two values turned, put together along the last axis, and turned again."""
+
+    def body(emit: Any, a: Any, b: Any) -> Any:
+        parts = [emit(turn(*p)(a)), emit(turn(*q)(b)) if q else b]
+        return emit(turn(*last)(emit(op.concat(parts, 2))))
+
+    return body
+
+
 def _mixed(
     then: Callable[[Any], Any], pool: Callable[..., Any] = op.nn.avg_pool2d, shared: bool = False
 ) -> Body:
@@ -185,6 +201,23 @@ MOVES = (
         "saves nothing": (_IMAGES, _pool(1, op.nn.avg_pool2d, shared=True)),
         # Its parts are computed in place as it is.
         "it saves nothing": ({"a": (1, 16, 4, 6), "b": (1, 3, 4, 6)}, _pool(1)),
+    }),
+    Case("transpose_over_concat", {"a": (2, 3, 4), "b": (2, 5, 4)},
+         _turned((2, 0, 1), (2, 0, 1), (1, 2, 0)), ["concat"],
+         lambda a, b: np.concatenate([a, b], 1), {
+        "the transposes differ": (
+            {"a": (2, 2, 4), "b": (2, 2, 4)}, _turned((2, 0, 1), (2, 1, 0), (1, 2, 0))
+        ),
+        "a part isn't transposed": (
+            {"a": (2, 3, 4), "b": (4, 2, 3)}, _turned((2, 0, 1), (), (1, 2, 0))
+        ),
+    }),
+    Case("transpose_over_slice", _X, chain(turn(2, 0, 1), part(0, 1, 3), turn(0, 2, 1)),
+         ["strided_slice", "permute_dims"], lambda x: x[:, :, 1:3].transpose(2, 1, 0), {
+        "isn't one run": (_X, chain(
+            turn(2, 0, 1), lambda x: op.strided_slice(x, [0], [0], [4], [2]), turn(0, 2, 1)
+        )),
+        "saves nothing": (_X, _turned_and_read),
     }),
     Case("elementwise_over_concat", _PIXELS, _mixed(lambda x: op.multiply(x, const(_SCALE))),
          ["nn.conv2d", "exp", "multiply", "nn.avg_pool2d", "multiply", "concat"], _mixed_numpy, {

@@ -32,6 +32,12 @@ def _residual(emit: Any, a: Any, b: Any) -> Any:
         # The sum is written for the reshape to view.
         (_X, chain(lambda x: op.add(x, x), shaped(6)), Cost(6, 2 * 24, 2)),
         (_X, chain(lambda x: op.matmul(x, const(array(0, 3, 5)))), Cost(60, 24 + 60 + 40, 1)),
+        # The product's kernel goes on with what follows it.
+        (
+            _X,
+            chain(lambda x: op.matmul(x, const(array(0, 3, 5))), op.negative),
+            Cost(60 + 10, 24 + 60 + 40, 2),
+        ),
         ({"x": (10, 3)}, chain(part(0, 1, 3)), Cost(6, 2 * 24, 1)),
         ({"a": (1, 16, 5), "b": (1, 3, 5)}, _concat, Cost(0, 0, 1)),
         ({"a": (1, 15, 5), "b": (1, 3, 5)}, _concat, Cost(90, 2 * 360, 1)),

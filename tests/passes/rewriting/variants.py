@@ -98,6 +98,8 @@ VARIANTS = (
          ["strided_slice", "concat"], lambda x: np.concatenate([x, x[:, 1:5]], 1)),
     Case("elementwise_over_concat", {"x": (5, 4)}, _turned,
          ["matmul", "subtract", "permute_dims"] * 2 + ["concat"], _turned_numpy),
+    Case("transpose_over_slice", _X, chain(turn(2, 0, 1), part(0, 1, 3), turn(1, 2, 0)),
+         ["strided_slice"], lambda x: x[:, :, 1:3]),
     Case("slices_of_concat", {"a": (2, 3, 4), "b": (2, 3, 4)}, _exact_parts, ["subtract"],
          lambda a, b: b - a),
     Case("pool_over_concat", _IMAGES, _average, ["nn.avg_pool2d", "nn.avg_pool2d", "concat"],

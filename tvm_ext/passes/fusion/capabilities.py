@@ -41,6 +41,11 @@ def takes_epilogue(expr: Any) -> bool:
     return df.op_name(expr) in _WITH_EPILOGUE
 
 
+def takes_prologue(expr: Any) -> bool:
+    """Whether an operator's kernel can apply elementwise steps to what it reads."""
+    return df.op_name(expr) in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+
+
 def anchor_refusal(anchor: tuple[Any, Any], direct: bool, out: StridedView, result: Any) -> str:
     """Why an anchor's kernel can't read or store like that; an empty string if it can.
 

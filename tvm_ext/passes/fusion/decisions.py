@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.elementwise import scalar_name
+from tvm_ext.passes.fusion.capabilities import takes_prologue
 from tvm_ext.passes.fusion.kernel_form import is_light
 from tvm_ext.passes.fusion.mapping_type import MappingType, most_complex
 from tvm_ext.passes.fusion.operator_types import input_types
@@ -56,7 +58,9 @@ def type_between(producers: Sequence[Operator], consumer: Operator) -> MappingTy
 def decide(
     group: Sequence[Operator], first: MappingType, second: MappingType, joining: Operator
 ) -> Fused:
-    """What the table says of two types; of a pool behind its convolution, that it depends.
+    """What the table says of two types; of what convolutions alone can take, that it depends.
+
+    These are a pool behind, and steps before, which every task does that copies its input.
 
     Parameters
     ----------
@@ -66,7 +70,7 @@ def decide(
     joining : Operator
     """
     entry = fuse(first, second)
-    if is_pool_stage(group, joining):
+    if is_pool_stage(group, joining) or _is_prologue(group, joining):
         return Fused(entry.type, Decision.PROFILE)
     return entry
 
@@ -79,3 +83,11 @@ def is_pool_stage(group: Sequence[Operator], joining: Operator) -> bool:
         and df.op_name(heavy[0].expr) == "relax.nn.conv2d"
         and df.op_name(joining.expr) in ("relax.nn.max_pool2d", "relax.nn.avg_pool2d")
     )
+
+
+def _is_prologue(group: Sequence[Operator], joining: Operator) -> bool:
+    """Whether fusing puts elementwise steps before an anchor."""
+    if takes_prologue(joining.expr):
+        return any(scalar_name(op.expr) and op.index < joining.index for op in group)
+    after = (op for op in group if op.index > joining.index)
+    return bool(scalar_name(joining.expr)) and any(takes_prologue(op.expr) for op in after)

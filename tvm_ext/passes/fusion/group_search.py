@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from tvm_ext.passes.fusion.kernel_form import NoKernel, is_light, kernel_form
+from tvm_ext.passes.fusion.kernel_form import is_light, kernel_form
+from tvm_ext.passes.fusion.kernel_parts import NoKernel
 from tvm_ext.passes.fusion.moves import moves_of
 from tvm_ext.passes.fusion.operators import Operator
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_ext.passes.fusion.capabilities import takes_epilogue
+from tvm_ext.passes.fusion.capabilities import takes_epilogue, takes_prologue
 from tvm_ext.passes.fusion.decisions import (
     Profile,
     Refusal,
@@ -175,8 +175,13 @@ class Growth:
         if not is_light(op.expr) and not is_pool_stage(group, op):
             if has_kernel(group):
                 return "both have a kernel of their own"
-            if not all(is_moved(member) for member in group):
+            steps = [member for member in group if not is_moved(member)]
+            if steps and not takes_prologue(op.expr):
                 return "its kernel computes nothing before it"
+            if any(self._is_carried(step) for step in steps):
+                return "the kernel before takes the steps"
+        if repeats(op.expr) and self._is_carried(group[0]):
+            return "the kernel before it stores each element once"
         members = set(group)
         last = max(p.index for p in op.producers if p in members)
         later = [p for p in op.producers if p.index > last and p not in members]

@@ -7,9 +7,10 @@ from typing import Any
 
 import tvm
 
-from tvm_ext.passes.fusion.decisions import Profile, Refusal, is_pool_stage
+from tvm_ext.passes.fusion.decisions import Profile, Refusal
 from tvm_ext.passes.fusion.group_functions import outline
 from tvm_ext.passes.fusion.growth import Growth
+from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.operators import Operator, operators
 
 
@@ -17,9 +18,11 @@ def saves_traffic(one: Sequence[Operator], parts: Sequence[Sequence[Operator]]) 
     """The answer to an open question where nothing is known of the machine.
 
     An operator that only moves elements saves its way through memory. A pool costs the
-    convolution's edges again, so that it depends on sizes and caches.
+    convolution's edges again, and steps before a convolution are computed by each of its tasks, so
+    that they depend on sizes and caches.
     """
-    return not is_pool_stage(parts[0], one[-1])
+    form = kernel_form([(op.var, op.expr) for op in one])
+    return form.pool is None and form.prologue is None
 
 
 @tvm.transform.module_pass(opt_level=0, name="UniversalFusion")

@@ -3,7 +3,8 @@
 from passes.relax_models import array, const, module
 from tvm import relax
 
-from benchmarks.fused_layers import FusedLayers, fused_layers, operators
+from tvm_ext.program_builder import ProgramBuilder
+from tvm_ext.viz.fused_layers import FusedLayers, called_layers, fused_layers, operators
 
 # float32
 BYTES = 4
@@ -70,3 +71,38 @@ def test_a_group_of_views_is_a_view_and_a_mixed_one_is_not():
             output = builder.emit_output(builder.emit(relax.Call(views, [y])))
         builder.emit_func_output(output)
     assert fused_layers(builder.get()) == FusedLayers(2, 24 * 2)
+
+
+def test_calls_count_what_they_leave_for_later_ones():
+    """Parts of a joint buffer count where they are written, the joint one not again."""
+    builder = ProgramBuilder()
+    x = builder.input("x", (32,), "float32")
+    a, b, unread, copy, y = (builder.buffer((n,), "float32") for n in (16, 32, 8, 48, 48))
+    builder.call("k", [x, a], 1, "a")
+    builder.call("k", [x, b, unread], 2, "b")
+    whole, _ = builder.join([a, b], (48,), "float32")
+    builder.call("k", [whole, copy], 1, "copy")
+    builder.call("k", [builder.view(copy, (4, 12)), y], 1, "y")
+    builder.program.outputs = {"y": y}
+    assert called_layers(builder.program) == FusedLayers(4, (16 + 32 + 48) * BYTES)
+
+
+def test_memory_that_is_written_again_counts_again_and_outputs_do_not():
+    builder = ProgramBuilder()
+    x = builder.input("x", (16,), "float32")
+    a, y, z = (builder.buffer((16,), "float32") for _ in range(3))
+    for _ in range(2):
+        builder.call("k", [x, a], 1, "a")
+        builder.call("k", [a, y], 1, "y")
+    builder.call("k", [y, z], 1, "z")
+    builder.program.outputs = {"y": y, "z": z}
+    assert called_layers(builder.program) == FusedLayers(5, 2 * 16 * BYTES)
+
+
+def test_the_other_part_of_a_buffer_is_not_what_a_call_wrote():
+    builder = ProgramBuilder()
+    whole, y = builder.buffer((32,), "float32"), builder.buffer((16,), "float32")
+    first, second = (builder.view(whole, (16,), offset) for offset in (0, 64))
+    builder.call("k", [first], 1, "first")
+    builder.call("k", [second, y], 1, "y")
+    assert called_layers(builder.program) == FusedLayers(2, 0)
