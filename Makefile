@@ -20,6 +20,7 @@ bench: $(STAMP) $(BENCH_STAMP)
 	$(BIN)/python -m benchmarks.bench_models --write
 	$(BIN)/python -m benchmarks.bench_kernels --write
 	$(BIN)/python -m benchmarks.bench_fusion --write
+	$(BIN)/python -m benchmarks.bench_pools --write
 	$(BIN)/python -m benchmarks.bench_build --write
 	$(BIN)/python -m benchmarks.bench_denormals --write
 

@@ -234,6 +234,14 @@ def test_works_within_a_sequence_of_passes():
     )
 
 
+def test_variables_may_have_the_names_of_groups():
+    def body(emit, x):
+        y = emit(relax.op.nn.softmax(x), "softmax_1")
+        return relax.op.nn.softmax(emit(relax.op.mean(y, 0), "softmax_0"))
+
+    assert _groups(body, x=(3, 4)) == [("nn.softmax",), ("mean",), ("nn.softmax",)]
+
+
 def test_refusals_say_why():
     fusion = UniversalFusion()
     fusion(module({"x": SHAPE}, lambda emit, x: _conv(emit, _conv(emit, x), W2)))

@@ -91,7 +91,9 @@ def _function(group: Sequence[Pair], number: int) -> tuple[str, relax.Function |
                 env[var] = builder.emit(df.substitute(expr, env), var.name)
             output = builder.emit_output(env[group[-1][0]])
         builder.emit_func_output(output)
-    return name, builder.get()[name], arguments
+    # The builder renames the function where a variable inside has its name.
+    (function,) = builder.get().functions.values()
+    return name, function, arguments
 
 
 def _short_name(call: relax.Call) -> str:
