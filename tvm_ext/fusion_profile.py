@@ -19,6 +19,10 @@ from tvm_ext.target import CpuTarget
 
 Groups = Sequence[Sequence[Operator]]
 
+# A smaller gain is within the cost model's error: pools of maps that fit L2 lost up to 5 % where it
+# expected 1 %.
+_LEAST_GAIN = 1.015
+
 
 class CostProfile:
     """Answers by the planner's cost model; a `decisions.Profile`.
@@ -36,7 +40,7 @@ class CostProfile:
         """Whether the cost model finds the one kernel faster than those of the parts."""
         key = _key(one, parts)
         if key not in self._known:
-            self._known[key] = self.seconds([one]) <= self.seconds(parts)
+            self._known[key] = self.seconds([one]) * _LEAST_GAIN <= self.seconds(parts)
         return self._known[key]
 
     def seconds(self, groups: Groups) -> float:
