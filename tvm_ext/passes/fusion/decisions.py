@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
 from tvm_ext.passes.fusion.capabilities import takes_prologue
-from tvm_ext.passes.fusion.kernel_form import is_light
 from tvm_ext.passes.fusion.mapping_type import MappingType, most_complex
-from tvm_ext.passes.fusion.operator_types import input_types
 from tvm_ext.passes.fusion.operators import Operator
 from tvm_ext.passes.fusion.table import Decision, Fused, fuse
 
@@ -44,14 +42,14 @@ def seed_type(operator: Operator) -> MappingType:
 
     A bias is broadcast, and still its addition is One-to-One for what is computed.
     """
-    types = input_types(operator.expr)
+    types = operator.types
     computed = [types[tensor] for tensor in df.free_vars(operator.expr) if tensor in types]
     return min(computed or types.values() or [MappingType.ONE_TO_ONE], key=list(MappingType).index)
 
 
 def type_between(producers: Sequence[Operator], consumer: Operator) -> MappingType:
     """The type of `consumer` for what it reads of `producers`."""
-    types = input_types(consumer.expr)
+    types = consumer.types
     return most_complex(types[p.var] for p in producers if p.var in types)
 
 
@@ -77,7 +75,7 @@ def decide(
 
 def is_pool_stage(group: Sequence[Operator], joining: Operator) -> bool:
     """Whether `joining` is a pool on a group's convolution, which one kernel can compute."""
-    heavy = [op for op in group if not is_light(op.expr)]
+    heavy = [op for op in group if not op.is_light]
     return (
         len(heavy) == 1
         and df.op_name(heavy[0].expr) == "relax.nn.conv2d"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from tvm_ext.passes.fusion.kernel_form import is_light, kernel_form
+from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import NoKernel
 from tvm_ext.passes.fusion.moves import moves_of
 from tvm_ext.passes.fusion.operators import Operator
@@ -39,7 +39,7 @@ class Queue:
 
 def has_kernel(group: Sequence[Operator]) -> bool:
     """Whether a member needs a kernel of its own."""
-    return any(not is_light(op.expr) for op in group)
+    return any(not op.is_light for op in group)
 
 
 def is_moved(op: Operator) -> bool:

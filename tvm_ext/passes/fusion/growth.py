@@ -30,7 +30,6 @@ from tvm_ext.passes.fusion.group_search import (
     no_kernel,
     reaches,
 )
-from tvm_ext.passes.fusion.kernel_form import is_light
 from tvm_ext.passes.fusion.mapping_type import MappingType
 from tvm_ext.passes.fusion.moves import repeats
 from tvm_ext.passes.fusion.operators import Operator
@@ -140,7 +139,7 @@ class Growth:
                 continue
             if any(reader not in group for reader in op.consumers):
                 continue
-            if has_kernel(group) and (not is_light(op.expr) or self._is_carried(op)):
+            if has_kernel(group) and (not op.is_light or self._is_carried(op)):
                 continue
             first = seed_type(op)
             entry, added = decide(group, first, kind, op), [op]
@@ -172,7 +171,7 @@ class Growth:
 
     def _stranger(self, group: Sequence[Operator], op: Operator) -> str:
         """Why a consumer can't be a member, whatever its type; an empty string if it can."""
-        if not is_light(op.expr) and not is_pool_stage(group, op):
+        if not op.is_light and not is_pool_stage(group, op):
             if has_kernel(group):
                 return "both have a kernel of their own"
             steps = [member for member in group if not is_moved(member)]
@@ -185,7 +184,7 @@ class Growth:
         members = set(group)
         last = max(p.index for p in op.producers if p in members)
         later = [p for p in op.producers if p.index > last and p not in members]
-        if is_light(op.expr) and any(self._is_carried(p) for p in later):
+        if op.is_light and any(self._is_carried(p) for p in later):
             return "a later branch takes it"
         if any(reaches(members, p) for p in op.producers if p not in members):
             return "it also reads what is computed from the group outside"
@@ -194,7 +193,7 @@ class Growth:
     def _is_carried(self, op: Operator) -> bool:
         """Whether an elementwise operator has a kernel before it that can go on with it."""
         while op.static and op not in self._taken and not repeats(op.expr):
-            if not is_light(op.expr):
+            if not op.is_light:
                 return takes_epilogue(op.expr)
             before = [
                 p

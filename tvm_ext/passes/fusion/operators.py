@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -10,6 +11,9 @@ from tvm import relax, tirx
 
 from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.kernel_form import is_light
+from tvm_ext.passes.fusion.mapping_type import MappingType
+from tvm_ext.passes.fusion.operator_types import input_types
 
 
 @dataclass(eq=False)
@@ -41,6 +45,16 @@ class Operator:
     read_outside: bool = False
     nbytes: int = 0
 
+    @cached_property
+    def is_light(self) -> bool:
+        """Whether it needs no kernel of its own; see `kernel_form.is_light`."""
+        return is_light(self.expr)
+
+    @cached_property
+    def types(self) -> dict[Any, MappingType]:
+        """Its mapping type for each tensor that it reads; only of a static one."""
+        return input_types(self.expr)
+
 
 def operators(func: relax.Function) -> list[Operator]:
     """Every binding of `func`, in order."""
@@ -69,4 +83,5 @@ def _is_static(var: Any, expr: Any) -> bool:
 
 
 def _known(ty: Any) -> bool:
-    return ty.shape is not None and all(isinstance(d, (int, tirx.IntImm)) for d in ty.shape)
+    values = getattr(ty.shape, "values", None)
+    return values is not None and all(isinstance(d, (int, tirx.IntImm)) for d in values)
