@@ -23,6 +23,7 @@ from tvm_ext.schedules.emit_epilogue import declare_operands
 from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue, Operand
 from tvm_ext.schedules.fused_access import Access, fuse_dimensions
 from tvm_ext.schedules.layout import operand_shape, stored_shape
+from tvm_ext.schedules.step_depth import deepest
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import ElementwiseWorkload, Shape
 from tvm_ext.target import CpuTarget
@@ -117,12 +118,8 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
 
 def _depth(epilogue: Epilogue) -> int:
     """The most transcendental functions that feed one another."""
-    depths: list[int] = []
-    for step in epilogue.steps:
-        below = max((depths[x] for kind, x in step.args if kind == "value"), default=0)
-        cost = Epilogue((step,)).flops
-        depths.append(below + (cost >= _TRANSCENDENTAL_FLOPS))
-    return max(depths, default=0)
+    costs = [Epilogue((step,)).flops for step in epilogue.steps]
+    return deepest(epilogue, lambda number: costs[number] >= _TRANSCENDENTAL_FLOPS)
 
 
 def _bytes(w: ElementwiseWorkload) -> int:

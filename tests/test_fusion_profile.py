@@ -1,6 +1,7 @@
 """Answers to fusion's open questions: estimated, measured and kept."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tvm_ext.passes import dataflow as df
 from tvm_ext.target import resolve
 
 TARGET = resolve()
+NEON = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
 
 def _transposed(size):
@@ -118,3 +120,26 @@ def test_constants_are_part_of_what_is_measured(tmp_path):
     database = FusionDatabase(tmp_path / "fusion.jsonl")
     mod = module({"x": (16, 8)}, body)
     assert _groups(mod, MeasuredProfile(TARGET, database)) >= 1
+
+
+def _pooled(channels, size, window, stride):
+    def body(emit, x):
+        w = const(array(0, 64, channels, 3, 3) / np.float32(3 * channels**0.5))
+        y = emit(relax.op.nn.relu(emit(relax.op.nn.conv2d(x, w, padding=1))))
+        return relax.op.nn.max_pool2d(y, window, (stride, stride))
+
+    return module({"x": (1, channels, size, size)}, body)
+
+
+@pytest.mark.parametrize(
+    "target", [TARGET, replace(TARGET, cores=1), resolve(NEON)], ids=["host", "one core", "NEON"]
+)
+def test_the_pool_of_a_first_layer_pays(target):
+    """Its output is many times as large as all that it reads."""
+    assert _groups(_pooled(3, 224, (2, 2), 2), CostProfile(target)) == 1
+
+
+def test_rows_that_every_task_of_a_pool_repeats_do_not_pay():
+    """A window as tall as the map leaves one task, and with it one core."""
+    profile = CostProfile(replace(TARGET, cores=64))
+    assert _groups(_pooled(64, 56, (56, 1), 1), profile) == 2

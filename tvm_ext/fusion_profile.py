@@ -13,7 +13,6 @@ from tvm_ext.layers import layers
 from tvm_ext.measure_layers import measure_layers
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.group_functions import alone, outline
-from tvm_ext.passes.fusion.operator_types import signature
 from tvm_ext.passes.fusion.operators import Operator
 from tvm_ext.target import CpuTarget
 
@@ -78,7 +77,7 @@ def grouped(groups: Groups) -> tvm.IRModule:
     """A module of these groups alone, in the form that `UniversalFusion` gives."""
     members = sorted((op for group in groups for op in group), key=lambda op: op.index)
     mod = alone([(op.var, op.expr) for op in members])
-    pairs = dict(zip(members, df.bindings(mod["main"]), strict=False))
+    pairs = dict(zip(members, df.bindings(mod["main"]), strict=True))
     ordered = sorted(groups, key=lambda group: max(op.index for op in group))
     return outline(
         mod, [[pairs[op] for op in sorted(group, key=lambda m: m.index)] for group in ordered]
@@ -90,5 +89,5 @@ def _key(one: Sequence[Operator], parts: Groups) -> Any:
     place = {op: i for i, op in enumerate(one)}
     cuts = {op: number for number, part in enumerate(parts) for op in part}
     return tuple(
-        (signature(op.expr), tuple(place.get(p, -1) for p in op.producers), cuts[op]) for op in one
+        (op.signature, tuple(place.get(p, -1) for p in op.producers), cuts[op]) for op in one
     )

@@ -72,8 +72,7 @@ def layers(mod: tvm.IRModule) -> list[Layer]:
 
 def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
     function = mod[call.op]
-    # `emit_output` binds the result to itself under another name.
-    pairs = [(v, e) for v, e in df.bindings(function) if not isinstance(e, relax.Var)]
+    pairs = df.bindings(function)
     outer = dict(zip(function.params, call.args, strict=True))
     ops = tuple(df.op_name(e).removeprefix("relax.") for _, e in pairs if df.op_name(e))
     common: dict[str, Any] = {
@@ -86,23 +85,19 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
             workload=_generic(function, ops, var),
             inputs=(), weights=(), operands=(), fallback=read, **common,
         )  # fmt: skip
-    workload, anchor, form = read
-    operands = form.operands if form is not None else ()
-    steps = form.epilogue.operands if form is not None else ()
+    anchor, form = read
+    reads = zip(form.operands, form.epilogue.operands, strict=True) if form is not None else ()
     return Layer(
-        workload=workload,
-        inputs=tuple(outer[x] for x in anchor.inputs) if anchor is not None else (),
-        weights=anchor.weights if anchor is not None else (),
-        operands=tuple(
-            outer[x] if x in outer else _array(x, operand)
-            for x, operand in zip(operands, steps, strict=True)
-        ),
+        workload=anchor.base,
+        inputs=tuple(outer[x] for x in anchor.inputs),
+        weights=anchor.weights,
+        operands=tuple(outer[x] if x in outer else _array(x, operand) for x, operand in reads),
         **common,
     )
 
 
-def _read(pairs: list[tuple[Any, Any]]) -> tuple[Any, Anchor | None, KernelForm | None] | str:
-    """Workload, anchor and form of a group; or why no kernel of ours takes it."""
+def _read(pairs: list[tuple[Any, Any]]) -> tuple[Anchor, KernelForm | None] | str:
+    """What a group's kernel computes, and its form; or why no kernel of ours takes it."""
     form = None
     if len(pairs) > 1 or scalar_name(pairs[0][1]):
         try:
@@ -111,7 +106,7 @@ def _read(pairs: list[tuple[Any, Any]]) -> tuple[Any, Anchor | None, KernelForm 
             return str(reason)
         if form.anchor is None:
             dtype = df.dtype_of(pairs[-1][0])
-            return ElementwiseWorkload(form.out_shape, dtype, form.epilogue), None, form
+            return Anchor(ElementwiseWorkload(form.out_shape, dtype, form.epilogue), ()), form
     var, call = form.anchor if form is not None and form.anchor is not None else pairs[0]
     parse = ANCHORS.get(df.op_name(call))
     if parse is None:
@@ -121,10 +116,7 @@ def _read(pairs: list[tuple[Any, Any]]) -> tuple[Any, Anchor | None, KernelForm 
         return anchor
     if any(df.value_of(x) is not None for x in anchor.inputs):
         return "the data is constant"
-    if form is None:
-        return anchor.base, anchor, None
-    anchor = fuse_around(anchor, form)
-    return anchor.base, anchor, form
+    return (anchor, None) if form is None else (fuse_around(anchor, form), form)
 
 
 def _array(constant: Any, operand: Operand) -> np.ndarray:

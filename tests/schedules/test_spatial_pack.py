@@ -31,7 +31,10 @@ def test_matches_numpy() -> None:
 
 def test_groups() -> None:
     cases = {
-        "groups of 8": case("spatial_pack", oracles.with_residual(GROUPED["groups of 8"]), (V, V)),
+        "full vectors": case(
+            "spatial_pack",
+            oracles.with_residual(conv_workload(4 * V, (9, 9), 4 * V, 3, 1, 1, groups=4)), (V, V),
+        ),
         # A group's input starts inside a block.
         "3 inputs a group": case("spatial_pack", conv_workload(6, (5, 6), 2 * V, 3, 1, 1, groups=2),
                                  (V, V)),
@@ -46,7 +49,7 @@ def test_channels_around_the_vector() -> None:
 
 
 def test_parameters_change_the_loops_only() -> None:
-    w, flat = conv_workload(12, (10, 10), 12, 3, 1, 1), conv_workload(9, (7, 7), 5 * V, 1)
+    w, flat = conv_workload(12, (10, 10), V + 4, 3, 1, 1), conv_workload(9, (7, 7), 5 * V, 1)
     cases = {
         "uneven chunks": case("spatial_pack", w, (0, V), chunk=3, pieces=2, tile=4, blocks=1),
         "one chunk": case("spatial_pack", w, (V, V), chunk=10, tile=1, blocks=2),

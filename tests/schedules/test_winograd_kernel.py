@@ -58,7 +58,7 @@ def test_parameters_change_the_loops_only(m: int) -> None:
 
 @pytest.mark.parametrize("m", NAMES)
 def test_infinity_and_nan_stay_in_their_neighbourhood(m: int) -> None:
-    w = conv_workload(8, (3 * m, 3 * m), 8, 3, 1, 1)
+    w = conv_workload(8, (3 * m, 3 * m), HOST.lanes, 3, 1, 1)
     made, _ = winograd(m, w)
     data = np.zeros(w.in_shape, "float32")
     data[0, 0, 0, 0] = np.nan

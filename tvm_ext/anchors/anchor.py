@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Anchor:
-    """What a reader found. `base` has no epilogue yet."""
+    """What a reader found; `base` is the workload, without what is fused around it."""
 
     base: Any
     inputs: tuple[Any, ...]

@@ -6,7 +6,8 @@ from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Shape
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.moves import permutation, slices_of
+from tvm_ext.passes.axes import permutation
+from tvm_ext.passes.fusion.moves import slices_of
 from tvm_ext.schedules.slice import SliceWorkload
 from tvm_ext.schedules.workload import ConcatWorkload, TransposeWorkload, ViewWorkload
 

@@ -14,6 +14,9 @@ from tvm_ext.errors import ModelError
 
 Env = dict[Any, Any]
 
+# Operators whose result has the elements of their first argument in the same order.
+VIEWS = frozenset({"relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"})
+
 
 def bindings(func: relax.Function) -> list[tuple[relax.Var, Any]]:
     """The (variable, expression) pairs of a function, in order.
@@ -128,6 +131,11 @@ def op_name(expr: Any) -> str:
     if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
         return str(expr.op.name)
     return ""
+
+
+def is_view(expr: Any) -> bool:
+    """Whether an expression has the elements of its first argument under another shape."""
+    return op_name(expr) in VIEWS
 
 
 def shape_of(expr: Any) -> tuple[int, ...]:

@@ -14,7 +14,8 @@ import tvm
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.moves import permutation, slices_of
+from tvm_ext.passes.axes import permutation
+from tvm_ext.passes.fusion.moves import slices_of
 
 
 @tvm.transform.module_pass(opt_level=0, name="SliceBeforeTranspose")

@@ -13,9 +13,6 @@ from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
 from tvm_ext.program import Program
 
-# The same bytes under another shape.
-_VIEWS = frozenset({"relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"})
-
 
 @dataclass(frozen=True)
 class FusedLayers:
@@ -120,7 +117,7 @@ def _is_view(mod: tvm.IRModule, call: relax.Call) -> bool:
         # same pattern.
         is_reshape = relax.analysis.has_reshape_pattern(mod[call.args[0]])
         return bool(is_reshape) and _elements(call) == _elements(df.tensors(call)[0])
-    return df.op_name(call) in _VIEWS
+    return df.is_view(call)
 
 
 def _elements(tensor: Any) -> int:

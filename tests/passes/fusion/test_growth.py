@@ -92,3 +92,18 @@ def test_planning_time_grows_linearly():
     seconds(10)
     small, large = min(seconds(60) for _ in range(2)), seconds(480)
     assert large < 16 * small
+
+
+def test_a_pool_right_behind_its_convolution_is_left_to_it():
+    """Though the pool has the smaller result, and so would be the earlier seed."""
+
+    def body(emit, x):
+        return relax.op.nn.max_pool2d(_conv(emit, x), (2, 2), (2, 2))
+
+    for faster, expected in (
+        (True, [("nn.conv2d", "nn.max_pool2d")]),
+        (False, [("nn.conv2d",), ("nn.max_pool2d",)]),
+    ):
+        fusion = UniversalFusion(lambda *_, answer=faster: answer)
+        ops = [layer.ops for layer in layers(fusion(module({"x": (1, 4, 6, 6)}, body)))]
+        assert ops == expected

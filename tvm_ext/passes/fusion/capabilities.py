@@ -8,6 +8,7 @@ from tvm.ir import GenericConst
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules.epilogue import Epilogue, Operand
+from tvm_ext.schedules.step_depth import deepest
 from tvm_ext.schedules.strided_view import StridedView
 
 _CONVOLUTIONS = frozenset(
@@ -44,6 +45,12 @@ def takes_epilogue(expr: Any) -> bool:
 def takes_prologue(expr: Any) -> bool:
     """Whether an operator's kernel can apply elementwise steps to what it reads."""
     return df.op_name(expr) in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+
+
+def takes_pool(expr: Any, pool: Any) -> bool:
+    """Whether an operator's kernel can go on with a pool of its result."""
+    behind = ("relax.nn.max_pool2d", "relax.nn.avg_pool2d")
+    return df.op_name(expr) == "relax.nn.conv2d" and df.op_name(pool) in behind
 
 
 def anchor_refusal(anchor: tuple[Any, Any], direct: bool, out: StridedView, result: Any) -> str:
@@ -112,19 +119,14 @@ def chain_refusal(epilogue: Epilogue) -> str:
     TVM expands the expressions of transcendental functions into each other, and takes several
     times as long for each one more that a value goes through.
     """
-    depths: list[int] = []
-    for number, step in enumerate(epilogue.steps):
-        below = [
-            depths[x - epilogue.results]
-            for kind, x in step.args
-            if kind == "value" and x >= epilogue.results
-        ]
+
+    def nested(number: int) -> int:
         # Mish's tanh(softplus(x)) is one function.
-        own = 0 if _is_mish_tanh(epilogue, number) else _NESTED.get(step.op, 0)
-        depths.append(max(below, default=0) + own)
-    if max(depths, default=0) > _MAX_NESTED:
-        return "too many transcendental functions in a row"
-    return ""
+        name = epilogue.steps[number].op
+        return 0 if _is_mish_tanh(epilogue, number) else _NESTED.get(name, 0)
+
+    too_many = deepest(epilogue, nested) > _MAX_NESTED
+    return "too many transcendental functions in a row" if too_many else ""
 
 
 def _is_mish_tanh(epilogue: Epilogue, number: int) -> bool:

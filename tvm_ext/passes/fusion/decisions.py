@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
-from tvm_ext.passes.fusion.capabilities import takes_prologue
+from tvm_ext.passes.fusion.capabilities import takes_pool, takes_prologue
 from tvm_ext.passes.fusion.mapping_type import MappingType, most_complex
 from tvm_ext.passes.fusion.operators import Operator
 from tvm_ext.passes.fusion.table import Decision, Fused, fuse
@@ -76,11 +76,7 @@ def decide(
 def is_pool_stage(group: Sequence[Operator], joining: Operator) -> bool:
     """Whether `joining` is a pool on a group's convolution, which one kernel can compute."""
     heavy = [op for op in group if not op.is_light]
-    return (
-        len(heavy) == 1
-        and df.op_name(heavy[0].expr) == "relax.nn.conv2d"
-        and df.op_name(joining.expr) in ("relax.nn.max_pool2d", "relax.nn.avg_pool2d")
-    )
+    return len(heavy) == 1 and takes_pool(heavy[0].expr, joining.expr)
 
 
 def _is_prologue(group: Sequence[Operator], joining: Operator) -> bool:

@@ -56,16 +56,8 @@ def alone(pairs: Sequence[Pair]) -> tvm.IRModule:
 
     Its `main` has the same bindings in the same order, and a parameter for each outside value.
     """
-    params = {var: relax.Var(f"p{i}", var.ty) for i, var in enumerate(outside(pairs))}
-    env: dict[Any, Any] = dict(params)
     builder = relax.BlockBuilder()
-    with builder.function("main", list(params.values())):
-        with builder.dataflow():
-            for var, expr in pairs[:-1]:
-                env[var] = builder.emit(df.substitute(expr, env), var.name)
-            var, expr = pairs[-1]
-            output = builder.emit_output(df.substitute(expr, env), var.name)
-        builder.emit_func_output(output)
+    _compute(builder, "main", pairs)
     return builder.get()
 
 
@@ -81,19 +73,23 @@ def _function(group: Sequence[Pair], number: int) -> tuple[str, relax.Function |
     if not isinstance(named, relax.Call):
         return "", None, []
     name = f"{_short_name(named)}_{number}"
-    arguments = outside(group)
-    params = [relax.Var(f"p{i}", a.ty) for i, a in enumerate(arguments)]
-    env: dict[Any, Any] = dict(zip(arguments, params, strict=True))
     builder = relax.BlockBuilder()
-    with builder.function(name, params, attrs={"Primitive": True}, private=True):
-        with builder.dataflow():
-            for var, expr in group:
-                env[var] = builder.emit(df.substitute(expr, env), var.name)
-            output = builder.emit_output(env[group[-1][0]])
-        builder.emit_func_output(output)
+    _compute(builder, name, group, attrs={"Primitive": True}, private=True)
     # The builder renames the function where a variable inside has its name.
     (function,) = builder.get().functions.values()
-    return name, function, arguments
+    return name, function, outside(group)
+
+
+def _compute(builder: relax.BlockBuilder, name: str, pairs: Sequence[Pair], **options: Any) -> None:
+    """Add a function of what some bindings read outside, whose result is the last of them."""
+    env: dict[Any, Any] = {v: relax.Var(f"p{i}", v.ty) for i, v in enumerate(outside(pairs))}
+    with builder.function(name, list(env.values()), **options):
+        with builder.dataflow():
+            *inner, (var, expr) = pairs
+            for each, value in inner:
+                env[each] = builder.emit(df.substitute(value, env), each.name)
+            output = builder.emit_output(df.substitute(expr, env), var.name)
+        builder.emit_func_output(output)
 
 
 def _short_name(call: relax.Call) -> str:

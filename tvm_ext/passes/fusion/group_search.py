@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import NoKernel
-from tvm_ext.passes.fusion.moves import moves_of
 from tvm_ext.passes.fusion.operators import Operator
 
 # Operators looked at for a path through the outside. Further apart, operators aren't fused, so that
@@ -40,11 +39,6 @@ class Queue:
 def has_kernel(group: Sequence[Operator]) -> bool:
     """Whether a member needs a kernel of its own."""
     return any(not op.is_light for op in group)
-
-
-def is_moved(op: Operator) -> bool:
-    """Whether an operator only moves elements."""
-    return moves_of(op.expr) is not None
 
 
 def has_single_result(group: Sequence[Operator]) -> bool:

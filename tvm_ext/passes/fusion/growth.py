@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_ext.passes.fusion.capabilities import takes_epilogue, takes_prologue
+from tvm_ext.passes.fusion.capabilities import takes_epilogue, takes_pool, takes_prologue
 from tvm_ext.passes.fusion.decisions import (
     Profile,
     Refusal,
@@ -26,7 +26,6 @@ from tvm_ext.passes.fusion.group_search import (
     Queue,
     has_kernel,
     has_single_result,
-    is_moved,
     no_kernel,
     reaches,
 )
@@ -60,12 +59,14 @@ class Growth:
         seeds = [op for op in self.operators if op.static]
         types = {op: seed_type(op) for op in seeds}
         order = {MappingType.ONE_TO_ONE: 0, MappingType.MANY_TO_MANY: 1}
-        seeds.sort(key=lambda op: (order.get(types[op], 2), op.nbytes, op.index))
+        # A pool on a convolution waits for that to grow: no group takes both once it has the pool.
+        waits = {op: any(takes_pool(p.expr, op.expr) for p in op.producers) for op in seeds}
+        seeds.sort(key=lambda op: (order.get(types[op], 2), waits[op], op.nbytes, op.index))
         found = []
         for seed in seeds:
             if seed not in self._taken:
                 group = trim(self._grown(seed, types[seed]))
-                if len(group) > 1 or not is_moved(seed):  # else a later group may take it
+                if len(group) > 1 or seed.moves is None:  # else a later group may take it
                     self._taken.update(group)
                     found.append(group)
         found += [[op] for op in self.operators if op not in self._taken]
@@ -144,7 +145,7 @@ class Growth:
             first = seed_type(op)
             entry, added = decide(group, first, kind, op), [op]
             reason = _never(entry, first, kind)
-            if not reason and (reason := no_kernel([op, *group])) and is_moved(op):
+            if not reason and (reason := no_kernel([op, *group])) and op.moves is not None:
                 # Before an anchor's result is stored, it may be moved in ways that no operand can.
                 added = self._up_to_anchor(op)
                 reason = no_kernel([*added, *group])
@@ -162,7 +163,7 @@ class Growth:
     def _up_to_anchor(self, op: Operator) -> list[Operator]:
         """A move and those before it, up to an anchor that only they read."""
         chain = [op]
-        while is_moved(op) and op.producers:
+        while op.moves is not None and op.producers:
             op = op.producers[0]
             if op in self._taken or not op.static or len(op.consumers) > 1 or op.read_outside:
                 break
@@ -174,7 +175,7 @@ class Growth:
         if not op.is_light and not is_pool_stage(group, op):
             if has_kernel(group):
                 return "both have a kernel of their own"
-            steps = [member for member in group if not is_moved(member)]
+            steps = [member for member in group if member.moves is None]
             if steps and not takes_prologue(op.expr):
                 return "its kernel computes nothing before it"
             if any(self._is_carried(step) for step in steps):

@@ -13,6 +13,7 @@ from typing import Any
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
+from tvm_ext.passes.fusion.capabilities import takes_pool
 from tvm_ext.passes.fusion.group_reader import GroupReader
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel
 from tvm_ext.passes.fusion.moves import moves_of
@@ -40,7 +41,8 @@ def kernel_form(pairs: Pairs) -> KernelForm:
     """
     anchors = [(var, expr) for var, expr in pairs if not is_light(expr)]
     pool = None
-    if len(anchors) == 2 and anchors[1][0].same_as(pairs[-1][0]) and _is_pool_stage(anchors):
+    two = len(anchors) == 2 and anchors[1][0].same_as(pairs[-1][0])
+    if two and takes_pool(anchors[0][1], anchors[1][1]):
         pool = anchors.pop()[1]
         pairs = pairs[:-1]
         if not pool.args[0].same_as(pairs[-1][0]):
@@ -49,8 +51,3 @@ def kernel_form(pairs: Pairs) -> KernelForm:
         names = " and ".join(df.op_name(expr).removeprefix("relax.") for _, expr in anchors)
         raise NoKernel(f"{names} have kernels of their own")
     return GroupReader(pairs, anchors[0] if anchors else None).form(pool)
-
-
-def _is_pool_stage(anchors: list[tuple[Any, Any]]) -> bool:
-    names = [df.op_name(expr) for _, expr in anchors]
-    return names[0] == "relax.nn.conv2d" and names[1].endswith(("max_pool2d", "avg_pool2d"))

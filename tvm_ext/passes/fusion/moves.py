@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Any
 
-from tvm import relax, tirx
+from tvm import relax
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.axes import permutation, slice_ranges
 from tvm_ext.passes.fusion.enlarging import repetition
 from tvm_ext.schedules.strided_view import StridedView
 
 Move = tuple[Any, ...]
 Shape = tuple[int, ...]
-
-_RESHAPES = frozenset(("relax.reshape", "relax.flatten", "relax.squeeze", "relax.expand_dims"))
 
 
 def moves_of(expr: Any) -> tuple[Move, ...] | None:
@@ -29,7 +28,7 @@ def moves_of(expr: Any) -> tuple[Move, ...] | None:
     None for any other expression, and where the places depend on computed values.
     """
     name = df.op_name(expr)
-    if name in _RESHAPES:
+    if df.is_view(expr):
         return (("reshape", df.shape_of(expr)),)
     if name == "relax.broadcast_to":
         return (("broadcast", df.shape_of(expr)),)
@@ -51,28 +50,16 @@ def repeats(expr: Any) -> bool:
     return any(move[0] == "repeat" for move in moves_of(expr) or ())
 
 
-def permutation(call: relax.Call) -> Shape:
-    """The axes of a transposition, as numpy takes them."""
-    rank = len(df.shape_of(call))
-    axes = call.attrs.axes
-    return tuple(reversed(range(rank))) if axes is None else tuple(int(a) % rank for a in axes)
-
-
 def slices_of(call: relax.Call) -> tuple[Move, ...] | None:
     """The cuts of a slice, whole axes left out; None where its bounds are computed."""
-    shape = df.shape_of(call.args[0])
-    numbers = [_numbers(arg) for arg in call.args[1:]]
-    if len(numbers) < 3 or any(n is None for n in numbers):
+    ranges, shape = slice_ranges(call), df.shape_of(call.args[0])
+    if ranges is None:
         return None
-    axes, begins, ends = (n or [] for n in numbers[:3])
-    steps = (numbers[3] if len(numbers) > 3 else None) or [1] * len(axes)
-    cuts = []
-    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True):
-        axis %= len(shape)
-        kept = range(*slice(begin, end, step).indices(shape[axis]))
-        if kept != range(shape[axis]):
-            cuts.append(("slice", axis, kept.start, len(kept), step))
-    return tuple(cuts)
+    return tuple(
+        ("slice", axis, kept.start, len(kept), kept.step)
+        for axis, kept in ranges
+        if kept != range(shape[axis])
+    )
 
 
 def follow(view: StridedView, moves: Sequence[Move]) -> StridedView | None:
@@ -156,12 +143,3 @@ def _shape_after(move: Move, shape: Shape) -> Shape:
         return tuple(map(mul, shape, move[1]))
     _, axis, _, count, _ = move
     return (*shape[:axis], count, *shape[axis + 1 :])
-
-
-def _numbers(arg: object) -> list[int] | None:
-    """A tuple of numbers known now."""
-    if not isinstance(arg, relax.Tuple):
-        return None
-    values = [getattr(field, "value", field) for field in arg.fields]
-    known = all(isinstance(v, (int, tirx.IntImm)) for v in values)
-    return [int(v) for v in values] if known else None

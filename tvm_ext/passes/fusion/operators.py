@@ -13,7 +13,8 @@ from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.kernel_form import is_light
 from tvm_ext.passes.fusion.mapping_type import MappingType
-from tvm_ext.passes.fusion.operator_types import input_types
+from tvm_ext.passes.fusion.moves import Move, moves_of
+from tvm_ext.passes.fusion.operator_types import input_types, signature
 
 
 @dataclass(eq=False)
@@ -49,6 +50,16 @@ class Operator:
     def is_light(self) -> bool:
         """Whether it needs no kernel of its own; see `kernel_form.is_light`."""
         return is_light(self.expr)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...] | None:
+        """What it does to its argument if it only moves elements, else None."""
+        return moves_of(self.expr)
+
+    @cached_property
+    def signature(self) -> tuple[Any, ...]:
+        """Its operator, attributes, shapes and dtypes."""
+        return signature(self.expr)
 
     @cached_property
     def types(self) -> dict[Any, MappingType]:

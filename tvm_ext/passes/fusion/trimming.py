@@ -7,7 +7,7 @@ from math import prod
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.kernel_form import kernel_form
-from tvm_ext.passes.fusion.moves import follow, moves_of
+from tvm_ext.passes.fusion.moves import follow
 from tvm_ext.passes.fusion.operators import Operator
 from tvm_ext.schedules.strided_view import StridedView
 
@@ -29,8 +29,7 @@ def trim(group: Sequence[Operator]) -> list[Operator]:
 
 
 def _is_renaming(op: Operator) -> bool:
-    moves = moves_of(op.expr)
-    return moves is not None and all(move[0] == "reshape" for move in moves)
+    return op.moves is not None and all(move[0] == "reshape" for move in op.moves)
 
 
 def _stays(group: Sequence[Operator]) -> bool:
@@ -42,7 +41,7 @@ def _chain(op: Operator, group: Sequence[Operator]) -> list[Operator]:
     if op not in group or any(p in group for p in op.producers):
         return []
     chain = []
-    while op in group and moves_of(op.expr) is not None:
+    while op in group and op.moves is not None:
         if len(op.consumers) != 1:
             return []
         chain.append(op)
@@ -53,7 +52,7 @@ def _chain(op: Operator, group: Sequence[Operator]) -> list[Operator]:
 def _leaves_in_place(chain: Sequence[Operator]) -> bool:
     """Whether the last value of a chain of moves is the whole first tensor, in its order."""
     whole = StridedView.contiguous(df.shape_of(chain[0].expr.args[0]))
-    view = follow(whole, [move for op in chain for move in moves_of(op.expr) or ()])
+    view = follow(whole, [move for op in chain for move in op.moves or ()])
     return (
         view is not None
         and view.is_contiguous

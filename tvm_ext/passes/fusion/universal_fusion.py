@@ -33,7 +33,7 @@ class UniversalFusion:
     ----------
     profile : callable, optional
         Decides where the table of mapping types leaves it open; see `decisions.Profile`. By
-        default operators that move elements are fused and pools are not.
+        default operators that move elements are fused, pools and steps before convolutions are not.
 
     Attributes
     ----------

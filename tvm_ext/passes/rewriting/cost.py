@@ -11,10 +11,9 @@ from tvm import relax
 
 from tvm_ext.dtypes import itemsize
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.axes import concat_axis
 from tvm_ext.passes.elementwise import scalar_name, to_step
 from tvm_ext.passes.fusion.capabilities import takes_epilogue
-from tvm_ext.passes.rewriting.axes import concat_axis
-from tvm_ext.passes.rewriting.pattern import VIEWS
 from tvm_ext.schedules.epilogue import Epilogue
 
 # Floating-point operations that a core makes in the time in which it moves a byte: 90 GFLOP/s
@@ -23,7 +22,6 @@ _FLOPS_A_BYTE = 8
 # Channels in a block of the widest vectors, and numbers in a cache line: what starts at a multiple
 # of it can be a view.
 BLOCK = 16
-_VIEWS = frozenset(VIEWS.split("|"))
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def cost(inner: Mapping[Any, Any], root: Any) -> Cost:
     for var, call in calls:
         name = df.op_name(call).removeprefix("relax.")
         operators += 1
-        if name in _VIEWS or (name == "concat" and _in_place(call)):
+        if df.is_view(call) or (name == "concat" and _in_place(call)):
             continue
         fused = bool(scalar_name(call))
         flops += prod(df.shape_of(call)) * _flops_an_element(call, name)

@@ -18,8 +18,7 @@ from tvm_ext.passes.rewriting.graph import Graph
 
 # Stands for every operator in a pattern's `operators`.
 ANY = "*"
-# Operators whose result has the elements of their first argument in the same order.
-VIEWS = "reshape|flatten|squeeze|expand_dims"
+VIEWS = "|".join(sorted(name.removeprefix("relax.") for name in df.VIEWS))
 # One-to-One operators of one tensor and two, for rules that move something across them.
 UNARY = (
     "nn.relu|nn.gelu|nn.gelu_tanh|nn.silu|nn.softplus|nn.leakyrelu|sigmoid|tanh|exp|log|erf|sqrt|"

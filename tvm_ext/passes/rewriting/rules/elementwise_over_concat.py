@@ -9,9 +9,9 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.axes import concat_axis
 from tvm_ext.passes.elementwise import scalar_name, tensor_args
 from tvm_ext.passes.fusion.capabilities import takes_epilogue
-from tvm_ext.passes.rewriting.axes import concat_axis
 from tvm_ext.passes.rewriting.graph import Graph
 from tvm_ext.passes.rewriting.pattern import VIEWS, Fields, Match, Op, Pattern, one_to_one
 from tvm_ext.passes.rewriting.rule import Rule, register_rule

@@ -6,15 +6,13 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.pattern import Match, Number, Op, Value
-from tvm_ext.passes.rewriting.rule import Rule, register_rule
-
-_EXPONENTS = (0.5, -0.5, 0.25, 0.75)
+from tvm_ext.passes.rewriting.constant_power import ConstantPower
+from tvm_ext.passes.rewriting.pattern import Match
+from tvm_ext.passes.rewriting.rule import register_rule
 
 
 @register_rule
-class FractionalPower(Rule):
+class FractionalPower(ConstantPower):
     """One or two square roots instead of a logarithm and an exponential for each element."""
 
     name = "fractional_power"
@@ -23,13 +21,7 @@ class FractionalPower(Rule):
     # The power of -infinity is infinity (0 for n = -1/2), its root NaN; that of -0.0 is 0.0 (inf
     # for n = -1/2), its root -0.0 (-inf).
     fast_math = True
-    pattern = Op("power", Value("x"), Number("n"))
-
-    def refuses(self, match: Match) -> str:
-        if not df.dtype_of(match["x"]).startswith("float"):
-            return f"dtype {df.dtype_of(match['x'])}"
-        n = match.number("n")
-        return "" if n in _EXPONENTS else f"the exponent {n}"
+    exponents = (0.5, -0.5, 0.25, 0.75)
 
     def replace(self, match: Match, root: relax.Call, builder: relax.BlockBuilder) -> Any:
         x, n = match["x"], match.number("n")

@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import permutation
+from tvm_ext.passes.axes import permutation
 from tvm_ext.passes.rewriting.pattern import VIEWS, Either, Match, Number, Op, Sole, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 
@@ -33,10 +33,10 @@ class Identity(Rule):
     )
 
     def refuses(self, match: Match) -> str:
-        if "transpose" in match.named and permutation(match["transpose"]) != sorted(
-            permutation(match["transpose"])
-        ):
-            return "the transpose moves axes"
+        if "transpose" in match.named:
+            axes = permutation(match["transpose"])
+            if axes != tuple(sorted(axes)):
+                return "the transpose moves axes"
         if "zero" in match.named and np.signbit(match.array("zero")).any():
             return "x - -0.0 makes 0.0 of -0.0"
         if "same" in match.named and _type(match["same"]) != _type(match["x"]):

@@ -7,26 +7,19 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.pattern import Match, Number, Op, Value
-from tvm_ext.passes.rewriting.rule import Rule, register_rule
-
-_EXPONENTS = (1.0, 2.0, 3.0, 4.0, -1.0)
+from tvm_ext.passes.rewriting.constant_power import ConstantPower
+from tvm_ext.passes.rewriting.pattern import Match
+from tvm_ext.passes.rewriting.rule import register_rule
 
 
 @register_rule
-class Power(Rule):
+class Power(ConstantPower):
     """Multiplications instead of a call of powf for each element."""
 
     name = "power"
     formula = "x^n -> x, x * x, x * x * x, (x * x)^2, 1 / x for n of 1, 2, 3, 4, -1"
     tolerance = 1e-6
-    pattern = Op("power", Value("x"), Number("n"))
-
-    def refuses(self, match: Match) -> str:
-        if not df.dtype_of(match["x"]).startswith("float"):
-            return f"dtype {df.dtype_of(match['x'])}"
-        n = match.number("n")
-        return "" if n in _EXPONENTS else f"the exponent {n}"
+    exponents = (1.0, 2.0, 3.0, 4.0, -1.0)
 
     def replace(self, match: Match, root: relax.Call, builder: relax.BlockBuilder) -> Any:
         x, n = match["x"], match.number("n")

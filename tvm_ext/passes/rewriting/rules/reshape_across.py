@@ -7,7 +7,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import reshape
+from tvm_ext.passes.axes import reshape
 from tvm_ext.passes.rewriting.pattern import VIEWS, Match, Op, Value, one_to_one
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 

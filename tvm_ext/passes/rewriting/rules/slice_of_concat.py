@@ -8,7 +8,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import Part, concat_axis
+from tvm_ext.passes.axes import Part, concat_axis
 from tvm_ext.passes.rewriting.pattern import Fields, Match, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 

@@ -9,7 +9,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import Part, concat, concat_axis
+from tvm_ext.passes.axes import Part, concat, concat_axis
 from tvm_ext.passes.rewriting.branch import Branch, Emit, Merger
 from tvm_ext.passes.rewriting.cost import Cost, cost
 from tvm_ext.passes.rewriting.rule import MergeRule, register_rule

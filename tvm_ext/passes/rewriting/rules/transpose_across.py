@@ -8,7 +8,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import permutation, transpose
+from tvm_ext.passes.axes import permutation, transpose
 from tvm_ext.passes.rewriting.pattern import Match, Op, Value, one_to_one
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_ext.passes.rewriting.axes import permutation, transpose
+from tvm_ext.passes.axes import permutation, transpose
 from tvm_ext.passes.rewriting.pattern import Match, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 

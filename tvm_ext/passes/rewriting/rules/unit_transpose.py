@@ -7,7 +7,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.rewriting.axes import permutation, reshape
+from tvm_ext.passes.axes import permutation, reshape
 from tvm_ext.passes.rewriting.pattern import Match, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 

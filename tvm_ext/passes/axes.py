@@ -11,16 +11,34 @@ from tvm import relax, tirx
 from tvm_ext.passes import dataflow as df
 
 
-def permutation(call: relax.Call) -> list[int]:
-    """The axes of a `permute_dims`; without any it reverses them."""
+def permutation(call: relax.Call) -> tuple[int, ...]:
+    """The axes of a `permute_dims`, as numpy takes them; without any it reverses them."""
     rank = len(df.shape_of(call.args[0]))
     axes = call.attrs.axes
-    return [int(a) % rank for a in (reversed(range(rank)) if axes is None else axes)]
+    return tuple(int(a) % rank for a in (reversed(range(rank)) if axes is None else axes))
 
 
-def transpose(value: Any, axes: list[int]) -> Any:
+def transpose(value: Any, axes: Sequence[int]) -> Any:
     """`value` under a permutation, itself where that changes nothing."""
-    return value if axes == sorted(axes) else relax.op.permute_dims(value, axes)
+    order = list(axes)
+    return value if order == sorted(order) else relax.op.permute_dims(value, order)
+
+
+def slice_ranges(call: relax.Call) -> list[tuple[int, range]] | None:
+    """The axes that a `strided_slice` names, with what it keeps of each.
+
+    None where its bounds are computed.
+    """
+    shape = df.shape_of(call.args[0])
+    numbers = [_numbers(arg) for arg in call.args[1:]]
+    if len(numbers) < 3 or any(n is None for n in numbers):
+        return None
+    axes, begins, ends, *rest = (n or [] for n in numbers)
+    steps = (rest[0] if rest else []) or [1] * len(axes)
+    return [
+        (axis % len(shape), range(*slice(begin, end, step).indices(shape[axis % len(shape)])))
+        for axis, begin, end, step in zip(axes, begins, ends, steps, strict=True)
+    ]
 
 
 def reduced_axes(call: relax.Call) -> tuple[int, ...]:
@@ -57,16 +75,11 @@ class Part:
     @classmethod
     def of(cls, call: relax.Call) -> Part | None:
         """What a `strided_slice` cuts out; None if it isn't one run of one axis, known now."""
-        shape = df.shape_of(call.args[0])
-        numbers = [_numbers(arg) for arg in call.args[1:]]
-        if len(numbers) < 3 or any(n is None for n in numbers):
+        ranges = slice_ranges(call)
+        if ranges is None or len(ranges) != 1:
             return None
-        axes, begins, ends, *steps = (n or [] for n in numbers)
-        if len(axes) != 1 or any(step != 1 for each in steps for step in each):
-            return None
-        axis = axes[0] % len(shape)
-        begin, end, _ = slice(begins[0], ends[0]).indices(shape[axis])
-        return cls(axis, begin, max(begin, end))
+        ((axis, kept),) = ranges
+        return cls(axis, kept.start, max(kept.start, kept.stop)) if kept.step == 1 else None
 
     def cut(self, value: Any) -> Any:
         """This part of a value, itself if that is all of it."""
@@ -75,7 +88,7 @@ class Part:
         return relax.op.strided_slice(value, [self.axis], [self.begin], [self.end])
 
 
-def _numbers(arg: Any) -> list[int] | None:
+def _numbers(arg: object) -> list[int] | None:
     """A tuple of numbers known now."""
     if not isinstance(arg, relax.Tuple):
         return None
