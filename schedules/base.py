@@ -43,6 +43,8 @@ class Algorithm(ABC, Generic[W]):
 
     name: ClassVar[str]
     workload_type: ClassVar[type]
+    # How the weights are stored; any but dense is only for workloads with a sparsity.
+    storage: ClassVar[str] = "dense"
 
     @abstractmethod
     def supports(self, workload: W, target: CpuTarget) -> Support:

@@ -7,6 +7,7 @@ from math import prod
 
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.workload import PoolWorkload, Shape, operand_bytes
+from tvm_ext.sparsity import Sparsity
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class ConvWorkload(_Convolution):
 
     The `prologue` makes from each input element (value 0) the one that is convolved; padding stays
     zero. Its operands are constants of shape (1, in_channels, 1, ...), weights that follow W.
+
+    The `sparsity` counts the weights that aren't zero; without it hardly any is.
     """
 
     groups: int = 1
@@ -76,6 +79,7 @@ class ConvWorkload(_Convolution):
     epilogue: Epilogue = field(default_factory=Epilogue)
     pool: PoolStage | None = None
     prologue: Epilogue | None = None
+    sparsity: Sparsity | None = None
 
     @property
     def conv_spatial(self) -> Shape:

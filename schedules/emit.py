@@ -97,20 +97,17 @@ class RegisterTile:
             for _ in range(count)
         ]
 
-    def each(self, body: Callable[[Index, Index, Index], None]) -> None:
-        """Call `body(row, column, lane)` in unrolled and vectorised loops."""
+    def each(self, body: Callable[[Index, Index, Index], None], by_columns: bool = False) -> None:
+        """Call `body(row, column, lane)` in unrolled and vectorised loops, row by row or not."""
+        extents = (self.columns, self.rows) if by_columns else (self.rows, self.columns)
         if self._whole:
-            with (
-                loop(self.rows, "unroll") as row,
-                loop(self.columns, "unroll") as column,
-                T.vectorized(0, self.lanes) as lane,
-            ):
-                body(row, column, lane)
+            with nest(extents, "unroll") as at, T.vectorized(0, self.lanes) as lane:
+                body(*(reversed(at) if by_columns else at), lane)
             return
-        for row in range(self.rows):
-            for column in range(self.columns):
+        for outer in range(extents[0]):
+            for inner in range(extents[1]):
                 with T.vectorized(0, self.lanes) as lane:
-                    body(row, column, lane)
+                    body(*((inner, outer) if by_columns else (outer, inner)), lane)
 
     def _at(self, row: Index, column: Index, lane: Index) -> tuple[Any, Index]:
         if self._whole:
@@ -122,14 +119,16 @@ class RegisterTile:
         buffer, at = self._at(row, column, lane)
         return buffer[at]
 
-    def fill(self, value: Callable[[Index, Index, Index], tirx.Expr]) -> None:
+    def fill(
+        self, value: Callable[[Index, Index, Index], tirx.Expr], by_columns: bool = False
+    ) -> None:
         """Set every element."""
 
         def body(row: Index, column: Index, lane: Index) -> None:
             buffer, at = self._at(row, column, lane)
             T.buffer_store(buffer, value(row, column, lane), [at])
 
-        self.each(body)
+        self.each(body, by_columns)
 
     def zero(self) -> None:
         self.fill(lambda row, column, lane: tirx.const(0.0, "float32"))
@@ -138,9 +137,13 @@ class RegisterTile:
         self,
         left: Callable[[Index], tirx.Expr],
         right: Callable[[Index, Index], tirx.Expr],
+        by_columns: bool = False,
     ) -> None:
-        """Add left(row) * right(column, lane): one FMA for each vector."""
-        self.fill(lambda r, c, lane: self.get(r, c, lane) + left(r) * right(c, lane))
+        """Add left(row) * right(column, lane): one FMA for each vector.
+
+        Row by row, all of a step's right sides are in registers; by columns, all left ones.
+        """
+        self.fill(lambda r, c, lane: self.get(r, c, lane) + left(r) * right(c, lane), by_columns)
 
 
 def flat_index(indices: Sequence[Index], extents: Sequence[int]) -> Index:

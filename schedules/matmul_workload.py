@@ -11,6 +11,7 @@ import numpy as np
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import Shape, operand_bytes
+from tvm_ext.sparsity import Sparsity
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class MatmulWorkload:
         Shapes of the arguments, which the views are of.
     packed : bool
         Whether the right side is a constant weight.
+    sparsity : Sparsity or None
+        Counts of what isn't zero in that weight, seen as (n, k); without it hardly any is zero.
     """
 
     lhs: StridedView
@@ -38,6 +41,7 @@ class MatmulWorkload:
     packed: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    sparsity: Sparsity | None = None
 
     @classmethod
     def of(

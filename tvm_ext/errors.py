@@ -13,6 +13,10 @@ class VersionError(TvmExtError):
     """The installed apache-tvm or apache-tvm-ffi is not the one this release is made for."""
 
 
+class MissingPackageError(TvmExtError):
+    """A part of tvm_ext is used that needs an optional package, and that isn't installed."""
+
+
 class ModelError(TvmExtError):
     """The model file or object can't be read: truncated, invalid, or of an unknown kind."""
 
@@ -51,6 +55,18 @@ class TargetError(TvmExtError):
 
 class OptionError(TvmExtError):
     """An option of a pass has a value that it doesn't know."""
+
+
+class PruningError(TvmExtError):
+    """A layer can't be pruned: none has that name, or its weights are NaN or misshapen."""
+
+
+class TrainingError(TvmExtError):
+    """Training can't go on: the loss isn't finite, or the data loader gives something else."""
+
+
+class CheckpointError(TvmExtError):
+    """A training checkpoint is truncated, or of another run: other options, seed or model."""
 
 
 class PlanError(TvmExtError):

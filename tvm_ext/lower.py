@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -135,6 +135,9 @@ class _Lowering:
     def kernel(self, algorithm: str, workload: Any, params: Any, pair: tuple[int, int]) -> str:
         """The name of the kernel for this workload, made once for all layers that share it."""
         params = dict(params) if params is not None else None
+        if getattr(workload, "sparsity", None) is not None:
+            # Of the weights, kernels know the shape alone.
+            workload = replace(workload, sparsity=None)
         key = (algorithm, workload, pair, tuple(sorted((params or {}).items())))
         if key not in self._names:
             alg = algorithms(workload)[algorithm]

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tvm_ext.break_even import break_even
 from tvm_ext.errors import PlanError
 from tvm_ext.layers import Layer
+from tvm_ext.layout_search import Option, search
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.schedules import algorithms
@@ -22,6 +24,8 @@ from tvm_ext.target import CpuTarget
 _CALL_SECONDS = 1e-6
 # Share of the FMA peak that TVM's own operators under the default schedule are taken to reach.
 _GENERIC_EFFICIENCY = 0.05
+# An algorithm and its layouts.
+Choice = tuple[str, tuple[int, int]]
 # Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
 VIEW, GENERIC = "view", "generic"
 
@@ -57,13 +61,14 @@ def choose(layers: list[Layer], target: CpuTarget) -> Plan:
     """
     values = _Values()
     plain = _read_plain(layers, target)
+    forced = _search(layers, target) if any(_is_sparse(layer) for layer in layers) else {}
     together: dict[Any, list[tuple[Any, ...]]] = {}
     for layer in layers:
         for part in layer.inputs if isinstance(layer.workload, ConcatWorkload) else ():
             together.setdefault(part, []).append(layer.inputs)
     plans = []
     for layer in layers:
-        plan = _choose_layer(layer, target, values, plain)
+        plan = _choose_layer(layer, target, values, plain, forced.get(layer.name))
         plans.append(plan)
         _record(layer, plan, values)
         if layer_blocks(layer, plan)[1] == 0:
@@ -131,7 +136,54 @@ def _read_plain(layers: list[Layer], target: CpuTarget) -> set[Any]:
     return read
 
 
-def _choose_layer(layer: Layer, target: CpuTarget, values: _Values, plain: set[Any]) -> LayerPlan:
+def _is_sparse(layer: Layer) -> bool:
+    return getattr(layer.workload, "sparsity", None) is not None
+
+
+def _search(layers: list[Layer], target: CpuTarget) -> dict[str, Choice]:
+    """For each layer the algorithm and the layouts of the plan that is cheapest as a whole.
+
+    A choice is between the fastest dense algorithm and the fastest sparse one.
+    """
+    steps = []
+    for layer in layers:
+        fastest: dict[bool, tuple[float, str]] = {}
+        for name, algorithm in algorithms(layer.workload).items():
+            if algorithm.supports(layer.workload, target):
+                params = algorithm.default(layer.workload, target)
+                seconds = algorithm.cost(layer.workload, params, target) + _CALL_SECONDS
+                dense = algorithm.storage == "dense"
+                fastest[dense] = min(fastest.get(dense, (seconds, name)), (seconds, name))
+        options = [
+            Option(seconds, tuple(_needed(layer, pair)), pair[1], (name, pair))
+            for seconds, name in fastest.values()
+            for pair in _layouts(layer, algorithms(layer.workload)[name], target)
+        ]
+        steps.append((layer.output, options or [_in_model_order(layer)]))
+
+    def conversion(var: Any, block: int, at_hand: frozenset[int]) -> float:
+        if block in at_hand or any(interchangeable(df.shape_of(var), b, block) for b in at_hand):
+            return 0.0
+        return _conversion(df.shape_of(var), target)
+
+    read = {x for layer in layers for x in layer.arguments}
+    results = [layer.output for layer in layers if layer.output not in read]
+    choices = search(steps, results, conversion)
+    return {layer.name: choice for layer, choice in zip(layers, choices, strict=True) if choice}
+
+
+def _in_model_order(layer: Layer) -> Option:
+    """A layer without a kernel of ours, or a view."""
+    return Option(0.0, tuple((var, 0) for var in layer.arguments), 0, None)
+
+
+def _choose_layer(
+    layer: Layer,
+    target: CpuTarget,
+    values: _Values,
+    plain: set[Any],
+    forced: Choice | None = None,
+) -> LayerPlan:
     workload = layer.workload
     common: dict[str, Any] = {
         "name": layer.name, "ops": list(layer.ops),
@@ -161,20 +213,36 @@ def _choose_layer(layer: Layer, target: CpuTarget, values: _Values, plain: set[A
         )
         return LayerPlan(algorithm=GENERIC, estimate_us=seconds * 1e6, **common)
     # Ties go to the earlier algorithm and to the layout it names first.
-    best, *others = sorted(options, key=lambda option: option[0])
-    for total, _, name, _, _ in others:
-        if name != best[2] and name not in rejected:
-            rejected[name] = f"{total * 1e6:.0f} us against {best[0] * 1e6:.0f} us"
-    if layer.output in plain:
+    options.sort(key=lambda option: option[0])
+    best = options[0]
+    if forced is not None:
+        best = next(option for option in options if (option[2], option[4]) == forced)
+    for total, own, name, params, _ in options:
+        if name == best[2] or name in rejected:
+            continue
+        rejected[name] = f"{total * 1e6:.0f} us against {best[0] * 1e6:.0f} us"
+        if total < best[0]:
+            rejected[name] += ", but more with the conversions of layers around it"
+        algorithm = algorithms(workload)[name]
+        if algorithm.storage != "dense":
+            limit = break_even(algorithm, workload, params, target, best[0] - (total - own))
+            rejected[name] += (
+                f"; breaks even at density {limit:.2f}, has {workload.sparsity.density:.2f}"
+            )
+    if layer.output in plain and forced is None:
         # Not between algorithms, whose estimates are further off than a conversion takes.
         best = min(
             (option for option in options if option[2] == best[2]),
             key=lambda option: _with_reader(option[0], workload.out_shape, option[4][1], target),
         )
     algorithm = algorithms(workload)[best[2]]
+    if algorithm.storage != "dense":
+        skipped = 1 - workload.sparsity.density
+        common["gflop"] -= 2 * workload.macs * skipped / 1e9
+        common["megabytes"] -= workload.weight_bytes * skipped / 1e6
     return LayerPlan(
         algorithm=best[2], params=dict(best[3]), layout=_names(layer, best[4]),
-        estimate_us=best[1] * 1e6, rejected=rejected,
+        storage=algorithm.storage, estimate_us=best[1] * 1e6, rejected=rejected,
         tolerance=algorithm.tolerance(workload, best[3]), **common,
     )  # fmt: skip
 

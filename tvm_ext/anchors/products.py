@@ -8,6 +8,7 @@ from tvm_ext.anchors.anchor import Anchor, Shape, ints, not_float32, window
 from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
+from tvm_ext.sparsity import summarize
 
 
 def conv(call: relax.Call, out_shape: Shape) -> Anchor | str:
@@ -20,7 +21,7 @@ def conv(call: relax.Call, out_shape: Shape) -> Anchor | str:
     base = ConvWorkload(
         batch=shape[0], in_channels=shape[1], spatial=shape[2:], out_channels=array.shape[0],
         kernel=array.shape[2:], strides=strides, pad_before=before, pad_after=after,
-        dilation=dilation, groups=int(call.attrs.groups),
+        dilation=dilation, groups=int(call.attrs.groups), sparsity=summarize(array),
     )  # fmt: skip
     return Anchor(base, (data,), (array,))
 
@@ -64,7 +65,8 @@ def matmul(call: relax.Call, out_shape: Shape) -> Anchor | str:
         return f"operands of rank {len(a)} and {len(b)}; only 2 and more"
     array = df.value_of(right)
     if array is not None and len(b) == 2:
-        return Anchor(MatmulWorkload.of(a, b, packed=True), (left,), (array,))
+        base = MatmulWorkload.of(a, b, packed=True, sparsity=summarize(array.T))
+        return Anchor(base, (left,), (array,))
     if array is not None or df.value_of(left) is not None:
         return "a constant operand with batch dimensions"
     return Anchor(MatmulWorkload.of(a, b), (left, right))

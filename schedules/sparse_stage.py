@@ -1,0 +1,66 @@
+"""The planar copy of what one task of a sparse convolution reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm.script.ir_builder import tirx as T
+
+from tvm_ext.schedules import emit
+from tvm_ext.schedules.row_copy import copy_row, row_bounds
+from tvm_ext.schedules.sparse_geometry import SparseGeometry
+
+
+def stage_planes(
+    g: SparseGeometry, data: Any, n: Any, slices: Sequence[Any], first: Any, lanes: int
+) -> Any:
+    """Copy the rows of a task that starts at row (or position) `first` of the output's `slices`.
+
+    Parameters
+    ----------
+    data : Buffer
+        (batch, channels, *spatial).
+    lanes : int
+        float32 values in a vector.
+
+    Returns
+    -------
+    Buffer
+        Flat; see `SparseGeometry`.
+    """
+    copy = emit.workspace((g.size,))
+    if g.flat:
+        with emit.loop(g.channels) as c:
+
+            def run(at: Any, width: int) -> None:
+                with emit.loop(width, "vectorized") as lane:
+                    T.buffer_store(
+                        copy, data[n, c, 0, first + at + lane], [c * g.plane + at + lane]
+                    )
+
+            emit.cover(g.chunk, lanes, run)
+        return copy
+    origin = (*slices, first)
+    # A row of the last phases may lie past what the taps reach, so every row is tested.
+    reached = [extent + b + 1 for extent, b in zip(g.spatial, g.before, strict=True)]
+    outer_phases, outer = g.phases[:-1], g.copied[:-1]
+    with (
+        emit.loop(g.channels) as c,
+        emit.nest(outer_phases) as phase,
+        emit.nest(outer) as at,
+    ):
+        where = [
+            (o + x) * s + p - b
+            for o, x, s, p, b in zip(origin, at, g.stride, phase, g.before, strict=False)
+        ]
+        copy_row(
+            g.spatial[-1], g.before[-1], g.pitch,
+            row_bounds(where, g.spatial, g.before, reached),
+            lambda x, _: data[(n, c, *where, x)],
+            lambda p, x, _, value: T.buffer_store(
+                copy, value, [c * g.plane + g.place((*phase, p), (*at, x))]
+            ),
+            stride=g.stride[-1], phases=g.phases[-1],
+        )  # fmt: skip
+    return copy

@@ -1,0 +1,48 @@
+"""Tiles of sparse kernels: cycles worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.schedules.kernels import AVX512
+from tvm_ext.schedules.sparse_tile import SparseTile, fits, legal_tiles, pass_cycles
+from tvm_ext.target import resolve
+
+AVX2 = resolve("llvm -mcpu=core-avx2")
+
+
+@pytest.mark.parametrize(
+    ("tile", "avx2", "avx512"),
+    [
+        (SparseTile(4, 3), True, True),  # 12 sums, 3 vectors, a weight: all 16 registers
+        (SparseTile(4, 4), False, True),
+        (SparseTile(8, 3), False, True),
+        (SparseTile(8, 4), False, False),
+        (SparseTile(1, 13), True, True),
+    ],
+)
+def test_registers(tile: SparseTile, avx2: bool, avx512: bool) -> None:
+    assert (fits(tile, AVX2), fits(tile, AVX512)) == (avx2, avx512)
+
+
+def test_cycles() -> None:
+    # 24 multiply-adds on two pipes; 12 loads would take 7.5 cycles, 39 instructions 12.2.
+    assert SparseTile(8, 3).cycles(True, AVX512) == pytest.approx(39 / 3.2)
+    # One channel: each multiply-add loads its own vector, and nearly every one spans two lines.
+    assert SparseTile(1, 16).cycles(False, AVX512) == pytest.approx((16 * (2 - 4 / 64) + 2) / 1.6)
+    # Nothing hides the latency of a single multiply-add.
+    assert SparseTile(1, 1).cycles(True, AVX512) == 4
+
+
+def test_a_row_of_vectors_is_cut_evenly() -> None:
+    tile = SparseTile(4, 3)
+    expected = 2 * SparseTile(4, 3).cycles(True, AVX2) + SparseTile(4, 2).cycles(True, AVX2)
+    assert pass_cycles(tile, 8, True, AVX2) == pytest.approx(expected)
+
+
+def test_tiles_are_not_larger_than_the_output() -> None:
+    tiles = legal_tiles((2, 4, 8), 2 * AVX512.lanes, 5, AVX512)
+    assert {t.channels for t in tiles} == {2, 4}
+    assert {t.vectors for t in tiles} == {1, 2}
+    # The narrowest panel is there whatever the output: it is padded.
+    assert {t.channels for t in legal_tiles((2, 4), 16, 1, AVX512)} == {2}

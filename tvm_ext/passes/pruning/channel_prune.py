@@ -1,0 +1,100 @@
+"""Structured pruning: whole output channels go, and tensors become smaller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+
+from tvm_ext.errors import PruningError
+from tvm_ext.passes.fold_constants import FoldConstants
+from tvm_ext.passes.pruning.channel_flow import follow, shrink
+from tvm_ext.passes.pruning.channel_ranking import NORMS, keep_channels
+from tvm_ext.passes.pruning.channel_report import ChannelReport, layer_channels
+from tvm_ext.passes.pruning.finite import check_finite
+from tvm_ext.passes.pruning.options import check_choice, check_count, check_density
+from tvm_ext.passes.pruning.prunable import prunables
+from tvm_ext.passes.pruning.selection import Patterns, as_patterns, select
+
+
+@tvm.transform.module_pass(opt_level=0, name="ChannelPrune")
+@dataclass(frozen=True)
+class ChannelPrune:
+    """Remove the output channels of convolutions and dense layers that weigh least.
+
+    The norms of their filters rank the channels (Li et al., Pruning Filters for Efficient ConvNets,
+    2017, section 3.1). Channels that depend on each other, as both sides of an addition do, go
+    together and are ranked by the sum of the norms (Fang et al., DepGraph, 2023, section 3.4).
+    What reads a removed channel loses the weights for it; constants, slices and reshapes in between
+    are adjusted. Inputs and outputs of the model keep their shapes.
+
+    Parameters
+    ----------
+    density : float
+        Share of the channels that is kept, in (0, 1]: of each layer, or of the layers together that
+        have the same ones. A layer in groups loses as many of each group.
+    norm : str
+        ``"l1"``, the sum of a filter's magnitudes, or ``"l2"``.
+    multiple : int
+        The number of channels that are kept is rounded up to a multiple of this. The default is the
+        narrowest block of channels that kernels of 256-bit vectors compute at once; 1 keeps exactly
+        the share.
+    include : str or iterable of str
+        Names of layers, or patterns as of a shell, whose filters may go; all if there are none.
+    exclude : str or iterable of str, optional
+        The same for layers that keep their filters, as does every layer that is tied to one. If it
+        isn't given, they are the first convolution and the last dense layer, unless `include` has
+        their names themselves.
+
+    Attributes
+    ----------
+    report : ChannelReport
+        What the last run has done, and for each layer that kept its filters why.
+
+    Raises
+    ------
+    OptionError
+        An option has a value that it doesn't know.
+    PruningError
+        When it runs: there is no layer to prune, a pattern matches none, or a weight is NaN or
+        infinite. Nothing has been changed then.
+
+    Notes
+    -----
+    A removed channel is taken for zero behind its filter, bias, batch norm and whatever else
+    follows in the channel. Where an activation makes something else of a zero, as a sigmoid does,
+    the constant that it contributed to the next layer is dropped.
+
+    Constants are folded first. A channel shuffle of which some channels are gone becomes a gather.
+    """
+
+    density: float
+    norm: str = "l1"
+    multiple: int = 8
+    include: Patterns = ()
+    exclude: Patterns | None = None
+    report: ChannelReport = field(init=False, repr=False, compare=False, default=ChannelReport(()))
+
+    def __post_init__(self) -> None:
+        check_density("density", self.density)
+        check_choice("norm", self.norm, NORMS)
+        check_count("multiple", self.multiple)
+
+    def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
+        """Prune `main`."""
+        folded = FoldConstants()(mod)
+        layers = prunables(folded)
+        if not layers:
+            raise PruningError("the model has no layer that can be pruned")
+        exclude = None if self.exclude is None else as_patterns(self.exclude)
+        notes = select(layers, as_patterns(self.include), exclude)
+        for layer in layers:
+            if not notes[layer.name]:
+                check_finite(layer.name, layer.weights)
+        channels = follow(folded, layers, notes)
+        kept, reasons = keep_channels(channels, self.norm, self.density, self.multiple)
+        pruned = shrink(folded, channels, kept)
+        rows = (layer_channels(x, channels, kept, reasons.get(x.name, "")) for x in layers)
+        object.__setattr__(self, "report", ChannelReport(tuple(rows)))
+        return pruned

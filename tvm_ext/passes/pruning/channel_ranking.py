@@ -1,0 +1,105 @@
+"""Which channels to remove: the least important ones, as many of each group of a layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import ceil, gcd
+
+import numpy as np
+
+from tvm_ext.passes.pruning.channel_step import Channels
+from tvm_ext.passes.pruning.channel_types import ChannelType, channel_types, systems
+
+NORMS = ("l1", "l2")
+
+
+def importance(channels: Channels, norm: str) -> np.ndarray:
+    """The norms of all filters that make a set's channels, summed; float64, at the set's root.
+
+    Parameters
+    ----------
+    norm : str
+        One of `NORMS`.
+    """
+    ids, scores = channels.ids, np.zeros(len(channels.ids))
+    layers = {layer.name: layer for layer in channels.layers.values()}
+    for name, filters in channels.filters.items():
+        weights = layers[name].weights
+        flat = weights.reshape(len(weights), -1).astype("float64")
+        norms = np.linalg.norm(flat, 1 if norm == "l1" else 2, axis=1)
+        np.add.at(scores, ids.roots(filters), norms)
+    return scores
+
+
+def keep_channels(
+    channels: Channels, norm: str, density: float, multiple: int
+) -> tuple[np.ndarray, dict[str, str]]:
+    """Choose the channels that stay.
+
+    Parameters
+    ----------
+    density : float
+        Share to keep of the sets that compete, in (0, 1].
+    multiple : int
+        Their number is rounded up to a multiple of this.
+
+    Returns
+    -------
+    kept : ndarray of bool
+        For each id.
+    notes : dict of str to str
+        For each layer that keeps all its filters why, and for one that keeps many; else empty.
+    """
+    ids = channels.ids
+    gone = np.zeros(len(ids), bool)
+    notes: dict[str, str] = {}
+    for system in systems(channel_types(channels, importance(channels, norm))):
+        total = sum(each.size for each in system)
+        wanted = multiple * ceil(ceil(density * total - 1e-9) / multiple)
+        counts = _shares(channels, system, max(0, total - wanted))
+        for each, count in zip(system, counts, strict=True):
+            gone[each.roots[:count]] = True
+        if not any(counts):
+            note = f"{total} channels are ranked together, of which density {density} keeps "
+            note += f"{min(total, wanted)}"
+            if wanted < total:
+                note += "; no number less can go from each group alike"
+            notes.update({name: note for each in system for name in each.layers})
+    roots = ids.roots(np.arange(len(ids)))
+    return ~gone[roots], {name: _note(channels, name, gone, notes) for name in channels.filters}
+
+
+def _shares(channels: Channels, system: list[ChannelType], budget: int) -> list[int]:
+    """How many sets of each type go: as many as the budget allows, alike from each group.
+
+    Either the same number of each type, or in proportion to the types' sizes.
+    """
+    best = [0] * len(system)
+    sizes = [each.size for each in system]
+    for unit in ([1] * len(system), [size // gcd(*sizes) for size in sizes]):
+        if _balanced(channels, system, unit):
+            times = min(len(each.roots) // u for each, u in zip(system, unit, strict=True))
+            times = min(times, budget // sum(unit))
+            best = max(best, [times * u for u in unit], key=sum)
+    return best
+
+
+def _balanced(channels: Channels, system: list[ChannelType], unit: list[int]) -> bool:
+    """Whether all groups of each layer lose as many channels."""
+    lost: Counter[tuple[int, int]] = Counter()
+    for each, times in zip(system, unit, strict=True):
+        for group, count in each.groups.items():
+            lost[group] += times * count
+    # A group of which nothing can go is in none of the types, and loses nothing.
+    groups = {number: len(channels.balanced[number][1]) for number, _ in lost}
+    return all(len({lost[n, g] for g in range(count)}) == 1 for n, count in groups.items())
+
+
+def _note(channels: Channels, name: str, gone: np.ndarray, notes: dict[str, str]) -> str:
+    """Why a layer's filters stay, or many of them."""
+    roots = channels.ids.roots(channels.filters[name])
+    reasons = Counter(filter(None, map(channels.ids.reason, roots.tolist())))
+    if not reasons:
+        return "" if gone[roots].any() else notes.get(name, "")
+    (reason, _), fixed = reasons.most_common(1)[0], sum(reasons.values())
+    return reason if fixed == len(roots) else f"{fixed} of {len(roots)} stay: {reason}"
