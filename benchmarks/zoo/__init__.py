@@ -23,6 +23,7 @@ from benchmarks.zoo import (
     onnx_light,
     ppocr,
     resnet,
+    tiramisu,
     vit,
 )
 from benchmarks.zoo.recipe import Inputs, MissingPackageError, Recipe
@@ -30,17 +31,22 @@ from benchmarks.zoo.recipe import Inputs, MissingPackageError, Recipe
 __all__ = [
     "FUSION_MODELS",
     "NAMES",
+    "SPARSE_MODELS",
     "MissingPackageError",
     "cache_dir",
     "path",
     "recipe",
     "sample_inputs",
+    "write_atomically",
 ]
 
 _FAMILIES = (onnx_light, resnet, mobilenet, efficientnet_lite, ppocr, minilm)
 _FUSION_FAMILIES = (gpt2, vit, detector, c3d)
+_SPARSE_FAMILIES = (tiramisu,)
 _RECIPES = {
-    recipe.name: recipe for family in (*_FAMILIES, *_FUSION_FAMILIES) for recipe in family.RECIPES
+    recipe.name: recipe
+    for family in (*_FAMILIES, *_FUSION_FAMILIES, *_SPARSE_FAMILIES)
+    for recipe in family.RECIPES
 }
 
 NAMES: tuple[str, ...] = tuple(recipe.name for family in _FAMILIES for recipe in family.RECIPES)
@@ -50,6 +56,11 @@ FUSION_MODELS: tuple[str, ...] = tuple(
     recipe.name for family in _FUSION_FAMILIES for recipe in family.RECIPES
 )
 """Models whose time depends on what is fused: attention, a detector's neck, 3-D convolutions."""
+
+SPARSE_MODELS: tuple[str, ...] = tuple(
+    recipe.name for family in _SPARSE_FAMILIES for recipe in family.RECIPES
+)
+"""Parts of networks that are measured pruned; the files here are dense."""
 
 
 def recipe(name: str) -> Recipe:
@@ -77,7 +88,7 @@ def path(name: str) -> Path:
     Parameters
     ----------
     name : str
-        One of `NAMES` or `FUSION_MODELS`.
+        One of `NAMES`, `FUSION_MODELS` or `SPARSE_MODELS`.
 
     Returns
     -------
@@ -96,7 +107,7 @@ def path(name: str) -> Path:
     if not target.exists():
         model = made.build()
         onnx.checker.check_model(model, full_check=True)
-        _write_atomically(target, model.SerializeToString())
+        write_atomically(target, model.SerializeToString())
     return target
 
 
@@ -106,7 +117,7 @@ def sample_inputs(name: str, seed: int = 0) -> Inputs:
     Parameters
     ----------
     name : str
-        One of `NAMES` or `FUSION_MODELS`.
+        One of `NAMES`, `FUSION_MODELS` or `SPARSE_MODELS`.
     seed : int
         Same seed, same inputs.
 
@@ -118,7 +129,7 @@ def sample_inputs(name: str, seed: int = 0) -> Inputs:
     return recipe(name).inputs(np.random.default_rng(seed))
 
 
-def _write_atomically(target: Path, content: bytes) -> None:
+def write_atomically(target: Path, content: bytes) -> None:
     """Write a file so that no other process ever sees a part of it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")

@@ -7,7 +7,7 @@ import click
 from benchmarks import zoo
 from benchmarks.zoo.activations import activations
 
-_ALL = (*zoo.NAMES, *zoo.FUSION_MODELS)
+_ALL = (*zoo.NAMES, *zoo.FUSION_MODELS, *zoo.SPARSE_MODELS)
 
 
 @click.command()

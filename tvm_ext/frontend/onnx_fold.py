@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from tvm_ext.errors import ModelError
 from tvm_ext.frontend.onnx_graph import captured_names, node_label
 from tvm_ext.frontend.onnx_registry import DEFAULT_DOMAINS
+from tvm_ext.frontend.onnx_sparse import dense_value
 
 # A new value at every run: the import must not freeze one.
 _RANDOM = frozenset(
@@ -76,6 +77,10 @@ def fold(
             fill = onnx.numpy_helper.to_array(attribute.t)
         shape = tuple(int(d) for d in values[node.input[0]])
         return {outputs[0]: np.full(shape, fill.reshape(()), fill.dtype)}
+    for attribute in node.attribute:
+        if node.op_type == "Constant" and attribute.name == "sparse_value":
+            what = f"the sparse value of node {node_label(node)!r}"
+            return {outputs[0]: dense_value(attribute.sparse_tensor, what)}
     graph = helper.make_graph(
         [node],
         "fold",

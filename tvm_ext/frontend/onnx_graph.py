@@ -17,6 +17,7 @@ from onnx import numpy_helper
 from tvm_ext.errors import ModelError
 from tvm_ext.frontend.input_shapes import check_shape, check_unknown, dynamic_error
 from tvm_ext.frontend.onnx_registry import DEFAULT_DOMAINS, is_supported
+from tvm_ext.frontend.onnx_sparse import sparse_initializers
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,7 @@ def prepare_graph(
     InputShapeError, ModelError
     """
     graph = model.graph
-    if graph.sparse_initializer:
-        raise ModelError(
-            f"sparse initialisers aren't supported: {graph.sparse_initializer[0].values.name!r}"
-        )
-    initializers: dict[str, onnx.TensorProto | np.ndarray] = {t.name: t for t in graph.initializer}
+    initializers = graph_initializers(graph)
     names = [v.name for v in graph.input]
     unknown = sorted(set(params) - set(names) - set(initializers))
     if unknown:
@@ -204,6 +201,11 @@ def _live_nodes(
     return tuple(reversed(live))
 
 
+def graph_initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto | np.ndarray]:
+    """Return a graph's initialisers by name, the sparse ones as dense arrays."""
+    return {**{t.name: t for t in graph.initializer}, **sparse_initializers(graph)}
+
+
 def subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Return the graphs among a node's attributes (branches, loop bodies)."""
     graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
@@ -215,6 +217,7 @@ def captured_names(node: onnx.NodeProto) -> set[str]:
     captured: set[str] = set()
     for graph in subgraphs(node):
         known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+        known |= {t.values.name for t in graph.sparse_initializer}
         used = {v.name for v in graph.output}
         for inner in graph.node:
             used.update(inner.input)

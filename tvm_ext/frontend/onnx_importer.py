@@ -19,7 +19,7 @@ from tvm_ext.errors import ModelError
 from tvm_ext.frontend.emit import emit_main, tensors_of
 from tvm_ext.frontend.onnx_converters.values import const
 from tvm_ext.frontend.onnx_fold import can_fold, fold, fold_inputs
-from tvm_ext.frontend.onnx_graph import Graph, tensor_array
+from tvm_ext.frontend.onnx_graph import Graph, graph_initializers, tensor_array
 from tvm_ext.frontend.onnx_node import attributes, convert_node, describe
 from tvm_ext.frontend.onnx_scan import check_nodes
 
@@ -149,7 +149,7 @@ class _Importer:
         branch = next(a.g for a in node.attribute if a.name == taken)
         # Inner names may repeat those of another branch, so they live in a scope of their own.
         outer = dict(self.known), dict(self.exprs), self.initializers
-        self.initializers = {**self.initializers, **{t.name: t for t in branch.initializer}}
+        self.initializers = {**self.initializers, **graph_initializers(branch)}
         check_nodes(branch.node, [*self.known, *self.initializers])
         self.convert_nodes(branch.node)
         results = [

@@ -4,6 +4,7 @@ from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fusion.universal_fusion import UniversalFusion
 from tvm_ext.passes.merge_affine import MergeAffine
+from tvm_ext.passes.pruning.prune_pass import Prune
 from tvm_ext.passes.scale_behind_product import ScaleBehindProduct
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 from tvm_ext.passes.slice_before_transpose import SliceBeforeTranspose
@@ -14,6 +15,7 @@ __all__ = [
     "FoldConstants",
     "FoldScale",
     "MergeAffine",
+    "Prune",
     "ScaleBehindProduct",
     "SimplifyBatchNorm",
     "SliceBeforeTranspose",

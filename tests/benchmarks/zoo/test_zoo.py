@@ -79,7 +79,7 @@ def test_missing_package_says_what_to_run():
 def test_command_line():
     listed = CliRunner().invoke(main, ["--list"])
     names = [line.split()[0] for line in listed.output.splitlines()]
-    assert names == [*zoo.NAMES, *zoo.FUSION_MODELS]
+    assert names == [*zoo.NAMES, *zoo.FUSION_MODELS, *zoo.SPARSE_MODELS]
     wrong = CliRunner().invoke(main, ["lenet"])
     assert wrong.exit_code == 2
     assert "no model 'lenet'" in wrong.output

@@ -1,6 +1,7 @@
-"""Pruning: schemes that say which weights are kept, and the pass that sets the others to zero."""
+"""Pruning: which weights are kept, and the passes that set the others to zero or remove them."""
 
 from tvm_ext.passes.pruning.block import BlockPrune
+from tvm_ext.passes.pruning.channel_prune import ChannelPrune
 from tvm_ext.passes.pruning.lottery import LotteryTicket
 from tvm_ext.passes.pruning.magnitude import MagnitudePrune
 from tvm_ext.passes.pruning.pattern import PatternPrune
@@ -11,6 +12,7 @@ from tvm_ext.passes.pruning.scheme import Scheme
 
 __all__ = [
     "BlockPrune",
+    "ChannelPrune",
     "LayerReport",
     "LotteryTicket",
     "MagnitudePrune",

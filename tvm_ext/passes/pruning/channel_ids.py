@@ -6,17 +6,15 @@ Such channels are one set of a union-find structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 
 class ChannelIds:
-    """Sets of channels that are tied; an id is a channel, a set's root one of its ids."""
+    """Sets of channels that are tied; an id is a channel, a set's root the smallest of its ids."""
 
     def __init__(self) -> None:
         self._parent = np.empty(0, np.int64)
-        self._reasons: dict[int, str] = {}
+        self._fixed: list[tuple[np.ndarray, str]] = []
 
     def __len__(self) -> int:
         return len(self._parent)
@@ -30,35 +28,26 @@ class ChannelIds:
     def roots(self, ids: np.ndarray) -> np.ndarray:
         """The root of each id's set."""
         found = self._parent[ids]
-        while True:
-            above = self._parent[found]
-            if np.array_equal(above, found):
-                return found
+        while not np.array_equal(above := self._parent[found], found):
             found = above
+        self._parent[ids] = found
+        return found
 
     def tie(self, a: np.ndarray, b: np.ndarray) -> None:
         """Make each channel of `a` go with the one of `b` at the same place."""
-        for left, right in self._apart(a, b):
-            # Those before in the lists may have tied them already.
-            ends = self.roots(np.array([left, right]))
-            low, high = int(ends.min()), int(ends.max())
-            if low == high:
-                continue
-            self._parent[high] = low
-            if high in self._reasons:
-                self._reasons.setdefault(low, self._reasons.pop(high))
+        while (differ := (left := self.roots(a)) != (right := self.roots(b))).any():
+            left, right = left[differ], right[differ]
+            # Of several pairs with the same larger root one counts now, the others next time.
+            self._parent[np.maximum(left, right)] = np.minimum(left, right)
 
     def fix(self, ids: np.ndarray, reason: str) -> None:
-        """Keep channels, and all that are tied to them; the first reason is remembered."""
-        for root in np.unique(self.roots(ids)):
-            self._reasons.setdefault(int(root), reason)
+        """Keep channels, and all that are tied to them then."""
+        self._fixed.append((ids, reason))
 
-    def reason(self, root: int) -> str:
-        """Why the set with this root can't go, empty if it can."""
-        return self._reasons.get(int(root), "")
-
-    def _apart(self, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, int]]:
-        """The pairs of roots that aren't tied yet."""
-        left, right = self.roots(a), self.roots(b)
-        differ = left != right
-        return zip(left[differ].tolist(), right[differ].tolist(), strict=True)
+    def reasons(self) -> dict[int, str]:
+        """For the root of each set that can't go, the first reason that was given."""
+        found: dict[int, str] = {}
+        for ids, reason in self._fixed:
+            for root in np.unique(self.roots(ids)).tolist():
+                found.setdefault(root, reason)
+        return found

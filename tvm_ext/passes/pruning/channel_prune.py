@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
+import tvm_ffi
 
 from tvm_ext.errors import PruningError
 from tvm_ext.passes.fold_constants import FoldConstants
@@ -16,6 +17,9 @@ from tvm_ext.passes.pruning.finite import check_finite
 from tvm_ext.passes.pruning.options import check_choice, check_count, check_density
 from tvm_ext.passes.pruning.prunable import prunables
 from tvm_ext.passes.pruning.selection import Patterns, as_patterns, select
+
+# TVM runs passes in C++, from where errors come back as their registered class.
+tvm_ffi.register_error(PruningError)
 
 
 @tvm.transform.module_pass(opt_level=0, name="ChannelPrune")
@@ -80,15 +84,24 @@ class ChannelPrune:
         check_density("density", self.density)
         check_choice("norm", self.norm, NORMS)
         check_count("multiple", self.multiple)
+        # A list that changes later, or an iterator, would make other options of these.
+        object.__setattr__(self, "include", as_patterns(self.include))
+        if self.exclude is not None:
+            object.__setattr__(self, "exclude", as_patterns(self.exclude))
 
     def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
         """Prune `main`."""
+        pruned, report = self.apply(mod)
+        object.__setattr__(self, "report", report)
+        return pruned
+
+    def apply(self, mod: tvm.IRModule) -> tuple[tvm.IRModule, ChannelReport]:
+        """The pruned module and what has been done."""
         folded = FoldConstants()(mod)
         layers = prunables(folded)
         if not layers:
             raise PruningError("the model has no layer that can be pruned")
-        exclude = None if self.exclude is None else as_patterns(self.exclude)
-        notes = select(layers, as_patterns(self.include), exclude)
+        notes = select(layers, self.include, self.exclude)
         for layer in layers:
             if not notes[layer.name]:
                 check_finite(layer.name, layer.weights)
@@ -96,5 +109,4 @@ class ChannelPrune:
         kept, reasons = keep_channels(channels, self.norm, self.density, self.multiple)
         pruned = shrink(folded, channels, kept)
         rows = (layer_channels(x, channels, kept, reasons.get(x.name, "")) for x in layers)
-        object.__setattr__(self, "report", ChannelReport(tuple(rows)))
-        return pruned
+        return pruned, ChannelReport(tuple(rows))

@@ -48,7 +48,7 @@ def keep_channels(
     kept : ndarray of bool
         For each id.
     notes : dict of str to str
-        For each layer that keeps all its filters why, and for one that keeps many; else empty.
+        Why layers keep all their filters, or many of them.
     """
     ids = channels.ids
     gone = np.zeros(len(ids), bool)
@@ -66,7 +66,14 @@ def keep_channels(
                 note += "; no number less can go from each group alike"
             notes.update({name: note for each in system for name in each.layers})
     roots = ids.roots(np.arange(len(ids)))
-    return ~gone[roots], {name: _note(channels, name, gone, notes) for name in channels.filters}
+    fixed = ids.reasons()
+    for name, filters in channels.filters.items():
+        stay = Counter(fixed[r] for r in ids.roots(filters).tolist() if r in fixed)
+        if stay:
+            reason, count = stay.most_common(1)[0][0], stay.total()
+            every = count == len(filters)
+            notes[name] = reason if every else f"{count} of {len(filters)} stay: {reason}"
+    return ~gone[roots], notes
 
 
 def _shares(channels: Channels, system: list[ChannelType], budget: int) -> list[int]:
@@ -93,13 +100,3 @@ def _balanced(channels: Channels, system: list[ChannelType], unit: list[int]) ->
     # A group of which nothing can go is in none of the types, and loses nothing.
     groups = {number: len(channels.balanced[number][1]) for number, _ in lost}
     return all(len({lost[n, g] for g in range(count)}) == 1 for n, count in groups.items())
-
-
-def _note(channels: Channels, name: str, gone: np.ndarray, notes: dict[str, str]) -> str:
-    """Why a layer's filters stay, or many of them."""
-    roots = channels.ids.roots(channels.filters[name])
-    reasons = Counter(filter(None, map(channels.ids.reason, roots.tolist())))
-    if not reasons:
-        return "" if gone[roots].any() else notes.get(name, "")
-    (reason, _), fixed = reasons.most_common(1)[0], sum(reasons.values())
-    return reason if fixed == len(roots) else f"{fixed} of {len(roots)} stay: {reason}"

@@ -42,7 +42,7 @@ def channel_types(channels: Channels, scores: np.ndarray) -> list[ChannelType]:
     scores : ndarray
         Importance of each set, at its root.
     """
-    ids = channels.ids
+    ids, fixed = channels.ids, channels.ids.reasons()
     made: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for name, filters in channels.filters.items():
         for root, count in _counted(ids, filters):
@@ -53,13 +53,15 @@ def channel_types(channels: Channels, scores: np.ndarray) -> list[ChannelType]:
             for root, count in _counted(ids, members):
                 groups[root].append(((number, group), count))
     alike: dict[object, list[int]] = defaultdict(list)
+    removable = np.zeros(len(ids), bool)
     for root, layers in made.items():
-        if not ids.reason(root):
+        if root not in fixed:
+            removable[root] = True
             alike[tuple(layers), tuple(groups[root])].append(root)
-    indispensable = _indispensable(channels, scores, set(made))
+    last = _indispensable(channels, scores, removable)
     types = []
     for roots in alike.values():
-        free = np.array([root for root in roots if root not in indispensable], int)
+        free = np.array([root for root in roots if root not in last], int)
         free = free[np.argsort(scores[free], kind="stable")]
         layers = tuple(name for name, _ in made[roots[0]])
         types.append(ChannelType(free, len(roots), dict(groups[roots[0]]), layers))
@@ -86,14 +88,14 @@ def _counted(ids: ChannelIds, members: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(roots.tolist(), counts.tolist(), strict=True))
 
 
-def _indispensable(channels: Channels, scores: np.ndarray, made: set[int]) -> set[int]:
+def _indispensable(channels: Channels, scores: np.ndarray, removable: np.ndarray) -> set[int]:
     """The most important set of each axis, where no other is sure to stay.
 
     Without it a part of a split could be empty.
     """
-    ids, found = channels.ids, set()
+    found = set()
     for axis in channels.axes:
-        roots = np.unique(ids.roots(axis))
-        if all(root in made and not ids.reason(root) for root in roots.tolist()):
+        roots = channels.ids.roots(axis)
+        if removable[roots].all():
             found.add(int(roots[np.argmax(scores[roots])]))
     return found

@@ -155,7 +155,8 @@ class Rounds:
         )
         self._check(given)
         self._masks: Masks = dict(given)
-        self._number, self._trained = number, None
+        self._number = number
+        self._trained: Weights | None = None
         self._tickets = self._all()
 
     def __iter__(self) -> Iterator[Ticket]:

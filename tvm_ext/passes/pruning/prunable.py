@@ -18,6 +18,7 @@ from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.axes import permutation
 
 _CONVS = frozenset({"relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"})
+_FLOATS = ("float16", "float32", "float64")
 # What a block builder names a value for which it is given no name.
 _UNNAMED = re.compile(r"(lv|gv)\d*")
 
@@ -43,7 +44,7 @@ class Prunable:
         Everything that reads the weights, in order, the first use included. A recurrent layer,
         which is unrolled over time, has a use for each step.
     axes : tuple of int
-        ``constant.transpose(axes)`` are the `weights`.
+        The right side of the calls, transposed so, are the `weights`.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Prunable:
     def macs(self) -> int:
         """Multiply-adds of all uses together, when no weight is zero."""
         each = prod(self.weights.shape[1:])
-        live = (var for var, call in self.uses if df.value_of(call.args[0]) is None)
+        live = (var for var, call in self.uses if not isinstance(call.args[0], df.Constant))
         return sum(prod(df.shape_of(var)) * each for var in live)
 
 
@@ -67,7 +68,8 @@ def prunables(mod: tvm.IRModule) -> list[Prunable]:
 
     They are convolutions of one to three dimensions (also in groups and depthwise) and products
     with a constant matrix on the right: dense layers, the gates of recurrent layers, projections
-    of attention. Weights have to be floating-point numbers. Layers with the same weights are one.
+    of attention. Weights have to be float16, float32 or float64. Layers with the same weights are
+    one.
 
     Parameters
     ----------
@@ -83,20 +85,20 @@ def prunables(mod: tvm.IRModule) -> list[Prunable]:
         read = _weights(expr, values)
         if read is None:
             continue
-        constant, axes = read
+        constant, view, axes = read
         if constant not in digests:
             array = np.asarray(df.value_of(constant))
-            digests[constant] = hashlib.blake2b(np.ascontiguousarray(array)).digest()
-        key = (df.op_name(expr), axes, df.shape_of(constant), digests[constant])
+            digests[constant] = hashlib.blake2b(np.ascontiguousarray(array).data).digest()
+        key = (df.op_name(expr), view, df.shape_of(constant), digests[constant])
         if key not in found:
-            found[key] = np.asarray(df.value_of(constant)).transpose(axes), axes
+            found[key] = np.asarray(df.value_of(constant)).transpose(view), axes
         uses.setdefault(key, []).append((var, expr))
     names = _names(mod["main"])
     taken: set[str] = set()
     layers = []
     for key, (weights, axes) in found.items():
         # With constant data it is no layer of the network, but a number that will be folded.
-        if all(df.value_of(call.args[0]) is not None for _, call in uses[key]):
+        if all(isinstance(call.args[0], df.Constant) for _, call in uses[key]):
             continue
         var, call = uses[key][0]
         name = _unique(_name(var, names, readers, values), taken)
@@ -134,38 +136,60 @@ def replace_weights(mod: tvm.IRModule, weights: Mapping[str, np.ndarray]) -> tvm
         value = df.constant(stored)
         constants.update((var, value) for var, _ in layer.uses)
 
-    def rewrite(_: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
-        if var not in constants:
-            return expr
-        return relax.Call(expr.op, [expr.args[0], constants[var]], expr.attrs, expr.ty_args)
-
-    # A rebuilt function returns a copy of its result, and may have lost readers of old weights.
-    rebuilt = relax.transform.CanonicalizeBindings()(df.rebuild(mod, rewrite))
-    return relax.transform.DeadCodeElimination()(rebuilt)
+    changed = tvm.IRModule(dict(mod.functions_items()), attrs=mod.attrs)
+    changed["main"] = _with_constants(mod["main"], constants)
+    # A transposition of old weights has lost its reader.
+    return relax.transform.DeadCodeElimination()(changed)
 
 
-def _weights(expr: Any, values: Mapping[Any, Any]) -> tuple[Any, tuple[int, ...]] | None:
-    """The constant that a call multiplies with, and the order of its axes in a `Prunable`."""
+def _with_constants(func: relax.Function, constants: Mapping[Any, Any]) -> relax.Function:
+    """The function with other constants on the right side of some variables' calls.
+
+    Unlike a rebuilt one, it keeps the names of all variables.
+    """
+    builder = relax.BlockBuilder()
+    blocks = []
+    for block in func.body.blocks:
+        bindings = []
+        for binding in block.bindings:
+            var, expr = binding.var, binding.value
+            if var in constants:
+                call = relax.Call(expr.op, [expr.args[0], constants[var]], expr.attrs, expr.ty_args)
+                binding = relax.VarBinding(var, builder.normalize(call))
+            bindings.append(binding)
+        blocks.append(type(block)(bindings))
+    body = relax.SeqExpr(blocks, func.body.body)
+    return relax.Function(func.params, body, func.ret_ty, func.is_pure, func.attrs)
+
+
+def _weights(
+    expr: Any, values: Mapping[Any, Any]
+) -> tuple[Any, tuple[int, ...], tuple[int, ...]] | None:
+    """The constant that a call multiplies with, and two orders of axes that make it the weights.
+
+    One is of the constant itself, the other of the call's argument, which may be a transposition.
+    """
     name = df.op_name(expr)
     if name in _CONVS:
         constant, layout = expr.args[1], str(expr.attrs.kernel_layout)
         wanted = "OI" + str(expr.attrs.data_layout).replace("N", "").replace("C", "")
         if sorted(layout) != sorted(wanted) or not _is_float(constant):
             return None
-        return constant, tuple(layout.index(letter) for letter in wanted)
+        axes = tuple(layout.index(letter) for letter in wanted)
+        return constant, axes, axes
     if name != "relax.matmul":
         return None
-    constant, axes = expr.args[1], (1, 0)
+    constant, view = expr.args[1], (1, 0)
     transposed = values.get(constant) if isinstance(constant, relax.Var) else None
     if df.op_name(transposed) == "relax.permute_dims" and permutation(transposed) == (1, 0):
-        constant, axes = transposed.args[0], (0, 1)
+        constant, view = transposed.args[0], (0, 1)
     if not _is_float(constant) or len(df.shape_of(constant)) != 2:
         return None
-    return constant, axes
+    return constant, view, (1, 0)
 
 
 def _is_float(expr: Any) -> bool:
-    return isinstance(expr, df.Constant) and np.dtype(df.dtype_of(expr)).kind == "f"
+    return isinstance(expr, df.Constant) and df.dtype_of(expr) in _FLOATS
 
 
 def _name(var: Any, names: Mapping[Any, str], readers: Any, values: Any) -> str:
@@ -182,11 +206,16 @@ def _name(var: Any, names: Mapping[Any, str], readers: Any, values: Any) -> str:
 
 def _names(func: relax.Function) -> dict[Any, str]:
     """The variables whose name isn't the builder's; results have that of the model's output."""
-    names = {v: str(v.name) for v, _ in df.bindings(func) if not _UNNAMED.fullmatch(v.name)}
+    values = dict(df.bindings(func))
+    names = {v: str(v.name) for v in values if not _UNNAMED.fullmatch(v.name)}
     value = df.result(func)
-    results = value.fields if isinstance(value, relax.Tuple) else [value]
-    outputs = (func.attrs or {}).get("tvm_ext.output_names", ())
-    return {**dict(zip(results, map(str, outputs), strict=False)), **names}
+    results = list(value.fields) if isinstance(value, relax.Tuple) else [value]
+    for place, name in enumerate((func.attrs or {}).get("tvm_ext.output_names", ())):
+        # A block builder ends a function with copies of its results.
+        while isinstance(values.get(results[place]), relax.Var):
+            results[place] = values[results[place]]
+        names.setdefault(results[place], str(name))
+    return names
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from tvm_ext.passes.pruning.prunable import Prunable
@@ -108,7 +109,7 @@ def layer_report(layer: Prunable, weights: np.ndarray, note: str = "") -> LayerR
         Why they are the same, if they are.
     """
     before, after = (float(np.sum(np.square(w, dtype="float64"))) for w in (layer.weights, weights))
-    density = np.count_nonzero(weights) / weights.size
+    density = int(np.count_nonzero(weights)) / weights.size
     return LayerReport(
         layer.name, layer.kind, layer.weights.shape, density, after / before if before else 1.0,
         layer.macs, round(layer.macs * density), layer.weights.nbytes, stored_bytes(weights), note,
@@ -138,8 +139,8 @@ def pruning_table(report: PruningReport) -> Table:
     table.add_column("left alone", overflow="fold")
     for layer in report.layers:
         table.add_row(
-            layer.name, layer.kind, "x".join(map(str, layer.shape)), f"{layer.density:.3f}",
-            f"{layer.kept_energy:.3f}", *_sizes([layer]), layer.note,
+            escape(layer.name), layer.kind, "x".join(map(str, layer.shape)), f"{layer.density:.3f}",
+            f"{layer.kept_energy:.3f}", *_sizes([layer]), escape(layer.note),
         )  # fmt: skip
     table.add_section()
     table.add_row(

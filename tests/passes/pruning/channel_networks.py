@@ -1,0 +1,275 @@
+"""Small networks with the channels that are tied in them, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import relax
+from tvm.relax import op
+
+from tests.passes.relax_models import array, const, module
+
+Members = list[tuple[str, Sequence[int]]]
+
+
+class Weights:
+    """Seeded arrays by name, made when they are asked for first; layers' filters come first."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def __call__(self, name: str, *shape: int) -> Any:
+        """A constant."""
+        if name not in self.arrays:
+            self.arrays[name] = array(sum(map(ord, name)), *shape)
+        return const(self.arrays[name])
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model, and which filters go together.
+
+    Attributes
+    ----------
+    name : str
+    body : callable
+        ``body(build, x)``.
+    sets : list of (list of (str, indices), int)
+        Layers with the filters that are tied one to one, and how many of them go at density 0.5.
+    shape : tuple of int
+        Of the input.
+    """
+
+    name: str
+    body: Callable[[Build, Any], Any]
+    sets: list[tuple[Members, int]]
+    shape: tuple[int, ...] = (1, 3, 6, 6)
+
+    def module(self, weights: Weights) -> Any:
+        """The model with these weights."""
+        return module({"x": self.shape}, lambda emit, x: self.body(Build(emit, weights), x))
+
+    def zeroed(self, weights: Weights, norm: int = 1) -> Weights:
+        """The weights without the filters, biases and shifts of the smallest norms."""
+        new = Weights()
+        new.arrays = {name: a.copy() for name, a in weights.arrays.items()}
+        for members, count in self.sets:
+            norms: np.ndarray = sum(_norms(weights.arrays[n], norm)[list(i)] for n, i in members)
+            worst = np.argsort(norms)[:count]
+            for name, indices in members:
+                gone = np.array(indices)[worst]
+                for key in (f"{name}.bias", f"{name}.beta", f"{name}.mean"):
+                    if key in new.arrays:
+                        new.arrays[key].reshape(-1)[gone] = 0
+                _filters(new.arrays[name])[gone] = 0
+        return new
+
+
+def _filters(weights: np.ndarray) -> np.ndarray:
+    return weights.T if weights.ndim == 2 else weights
+
+
+def _norms(weights: np.ndarray, norm: int) -> np.ndarray:
+    flat = _filters(weights).astype("float64").reshape(len(_filters(weights)), -1)
+    return (np.abs(flat) ** norm).sum(1) ** (1 / norm)
+
+
+class Build:
+    """Layers by name, whose weights have their names too."""
+
+    def __init__(self, emit: Callable[..., Any], weights: Weights) -> None:
+        self.emit, self.weights = emit, weights
+
+    def conv(
+        self, name: str, x: Any, out: int, size: int = 1, bias: bool = True, **options: Any
+    ) -> Any:
+        """A convolution of any rank, padded to keep its input's size, with a bias."""
+        shape = [int(n) for n in x.ty.shape.values]
+        rank, groups = len(shape) - 2, options.get("groups", 1)
+        weights = self.weights(name, out, shape[1] // groups, *[size] * rank)
+        call = getattr(op.nn, f"conv{rank}d")(x, weights, padding=[size // 2] * rank, **options)
+        y = self.emit(call, name)
+        if not bias:
+            return y
+        return self.emit(op.add(y, self.weights(f"{name}.bias", 1, out, *[1] * rank)))
+
+    def dense(self, name: str, x: Any, out: int) -> Any:
+        """x @ W + b."""
+        y = self.emit(op.matmul(x, self.weights(name, int(x.ty.shape.values[-1]), out)), name)
+        return self.emit(op.add(y, self.weights(f"{name}.bias", out)))
+
+    def norm(self, name: str, x: Any) -> Any:
+        """A batch norm behind the layer `name`."""
+        channels = int(x.ty.shape.values[1])
+        ones = const(np.ones(channels, "float32"))
+        scale, shift, mean = (
+            self.weights(f"{name}.{k}", channels) for k in ("gamma", "beta", "mean")
+        )
+        y = self.emit(op.nn.batch_norm(x, scale, shift, mean, ones, axis=1, training=False))
+        return self.emit(relax.TupleGetItem(y, 0))
+
+    def relu(self, x: Any) -> Any:
+        return self.emit(op.nn.relu(x))
+
+    def head(self, x: Any) -> Any:
+        """The mean over positions, and a classifier."""
+        return self.dense("head", self.emit(op.mean(x, [2, 3])), 5)
+
+    def concat(self, *parts: Any) -> Any:
+        return self.emit(op.concat(list(parts), 1))
+
+    def shuffle(self, x: Any, groups: int) -> Any:
+        n, c, *sizes = (int(d) for d in x.ty.shape.values)
+        y = self.emit(op.reshape(x, (n, groups, c // groups, *sizes)))
+        y = self.emit(op.permute_dims(y, [0, 2, 1, 3, 4]))
+        return self.emit(op.reshape(y, (n, c, *sizes)))
+
+    def halves(self, x: Any) -> tuple[Any, Any]:
+        parts = self.emit(op.split(x, 2, 1))
+        return tuple(self.emit(relax.TupleGetItem(parts, i)) for i in (0, 1))
+
+
+def _vgg(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 8, 3))
+    x = b.emit(op.nn.max_pool2d(x, (2, 2), (2, 2)))
+    x = b.relu(b.conv("b", x, 12, 3))
+    return b.head(b.relu(b.conv("c", x, 6, 3)))
+
+
+def _resnet(b: Build, x: Any) -> Any:
+    x = b.relu(b.norm("a", b.conv("a", x, 8, 3, bias=False)))
+    y = b.relu(b.norm("b", b.conv("b", x, 6, 3, bias=False)))
+    y = b.norm("c", b.conv("c", y, 8, 3, bias=False))
+    x = b.relu(b.emit(op.add(x, y)))
+    y = b.relu(b.conv("d", x, 10, 3, strides=[2, 2]))
+    y = b.conv("e", y, 16, 3)
+    shortcut = b.conv("f", x, 16, strides=[2, 2])
+    return b.head(b.relu(b.emit(op.add(y, shortcut))))
+
+
+def _densenet(b: Build, x: Any) -> Any:
+    x = b.conv("a", x, 8, 3)
+    y = b.conv("b", b.relu(b.norm("a", x)), 4, 3)
+    x = b.concat(x, y)
+    z = b.conv("c", b.relu(x), 4, 3)
+    return b.head(b.relu(b.concat(x, z)))
+
+
+def _twice(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 8, 3))
+    return b.head(b.relu(b.conv("b", b.concat(x, x), 6, 3)))
+
+
+def _shufflenet(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 16, 3))
+    left, right = b.halves(x)
+    right = b.relu(b.conv("b", right, 8))
+    x = b.shuffle(b.concat(left, right), 2)
+    left, right = b.halves(x)
+    right = b.conv("c", b.conv("d", right, 8, 3, groups=8), 8)
+    return b.head(b.relu(b.shuffle(b.concat(left, right), 2)))
+
+
+def _mobilenet(b: Build, x: Any) -> Any:
+    x = b.conv("a", x, 8)
+    y = b.relu(b.conv("b", x, 12))
+    y = b.relu(b.conv("c", y, 12, 3, groups=12))
+    x = b.emit(op.add(x, b.conv("d", y, 8)))
+    y = b.conv("e", x, 16, 3, groups=8)
+    return b.head(b.conv("f", y, 6))
+
+
+def _resnext(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 16))
+    x = b.relu(b.conv("b", x, 8, 3, groups=4))
+    return b.head(b.conv("c", x, 6))
+
+
+def _squeeze(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 8, 3))
+    y = b.emit(op.nn.avg_pool2d(x, (6, 6)))
+    y = b.relu(b.conv("b", y, 4))
+    y = b.emit(op.sigmoid(b.conv("c", y, 8)))
+    return b.head(b.emit(op.multiply(x, y)))
+
+
+def _flatten(b: Build, x: Any) -> Any:
+    x = b.emit(op.nn.max_pool2d(b.relu(b.conv("a", x, 8, 3)), (2, 2), (2, 2)))
+    x = b.relu(b.dense("b", b.emit(op.reshape(x, (1, 72))), 10))
+    return b.dense("c", x, 4)
+
+
+def _padded_shortcut(b: Build, x: Any) -> Any:
+    x = b.relu(b.conv("a", x, 4, 3))
+    y = b.conv("b", x, 8, 3)
+    x = b.emit(op.nn.pad(x, [0, 0, 2, 2, 0, 0, 0, 0]))
+    return b.head(b.relu(b.emit(op.add(x, y))))
+
+
+def _unet(b: Build, x: Any) -> Any:
+    x = b.conv("a", x, 8, 3)
+    x = b.emit(op.nn.prelu(x, b.weights("slopes", 8), axis=1))
+    y = b.emit(op.nn.max_pool2d(x, (2, 2), (2, 2)))
+    y = b.relu(b.conv("b", y, 8, 3))
+    y = b.emit(op.image.resize2d(
+        y, (6, 6), method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
+        rounding_method="floor",
+    ))  # fmt: skip
+    z = b.emit(op.nn.conv2d_transpose(b.relu(b.conv("c", y, 6)), b.weights("t", 6, 4, 1, 1)))
+    return b.head(b.concat(x, y, z))
+
+
+def _recurrent(b: Build, x: Any) -> Any:
+    """Two steps of a recurrent layer, whose weights both use, from a constant state."""
+    h = const(np.zeros((2, 8), "float32"))
+    for step in ("first", "b"):
+        y = b.emit(op.add(b.emit(op.matmul(x, b.weights("a", 3, 8)), "a"), b.weights("a.bias", 8)))
+        z = b.emit(op.matmul(h, b.weights("b", 8, 8)), step)
+        h = b.emit(op.tanh(b.emit(op.add(y, z))))
+    return b.dense("head", h, 4)
+
+
+def _line(b: Build, x: Any) -> Any:
+    """One spatial dimension."""
+    x = b.relu(b.conv("a", x, 8, 3))
+    return b.emit(op.mean(b.conv("b", x, 4, 3), [2]))
+
+
+def _volume(b: Build, x: Any) -> Any:
+    """Three spatial dimensions."""
+    return b.conv("b", b.relu(b.conv("a", x, 8, 3)), 4)
+
+
+def _one(name: str, count: int, start: int = 0) -> Members:
+    return [(name, range(start, start + count))]
+
+
+NETWORKS = (
+    Network("vgg", _vgg, [(_one("a", 8), 4), (_one("b", 12), 6), (_one("c", 6), 3)]),
+    Network("resnet", _resnet, [(_one("a", 8) + _one("c", 8), 4), (_one("b", 6), 3),
+                                (_one("d", 10), 5), (_one("e", 16) + _one("f", 16), 8)]),
+    Network("densenet", _densenet, [(_one("a", 8), 4), (_one("b", 4), 2), (_one("c", 4), 2)]),
+    Network("twice", _twice, [(_one("a", 8), 4), (_one("b", 6), 3)]),
+    # The second halves of `a`'s first half and of `b` alternate behind the shuffle, where `d` is.
+    Network("shufflenet", _shufflenet, [
+        ([("a", (0, 1, 2, 3, *range(8, 16)))], 6), (_one("b", 4), 2), (_one("c", 8), 4),
+        ([("a", range(4, 8)), ("d", range(0, 8, 2))], 2),
+        ([("b", range(4, 8)), ("d", range(1, 8, 2))], 2)]),
+    Network("mobilenet", _mobilenet, [
+        ([*_one("a", 8), *_one("d", 8), ("e", range(0, 16, 2)), ("e", range(1, 16, 2))], 4),
+        (_one("b", 12) + _one("c", 12), 6), (_one("f", 6), 3)]),
+    Network("resnext", _resnext, [
+        *((_one("a", 4, g), 2) for g in range(0, 16, 4)),
+        *((_one("b", 2, g), 1) for g in range(0, 8, 2)), (_one("c", 6), 3)]),
+    Network("squeeze", _squeeze, [(_one("a", 8) + _one("c", 8), 4), (_one("b", 4), 2)]),
+    Network("flatten", _flatten, [(_one("a", 8), 4), (_one("b", 10), 5)]),
+    Network("padded shortcut", _padded_shortcut, [
+        (_one("a", 4) + _one("b", 4, 2), 2), ([("b", (0, 1, 6, 7))], 2)]),
+    Network("unet", _unet, [(_one("a", 8), 4), (_one("b", 8), 4), (_one("c", 6), 3)]),
+    Network("recurrent", _recurrent, [(_one("a", 8) + _one("b", 8), 4)], (2, 3)),
+    Network("line", _line, [(_one("a", 8), 4)], (2, 3, 7)),
+    Network("volume", _volume, [(_one("a", 8), 4)], (1, 2, 3, 4, 3)),
+)  # fmt: skip
