@@ -10,8 +10,9 @@ DEEPSPARSE := $(VENV)/deepsparse
 
 .PHONY: test lint bench demo docs clean
 
+# Most of the time goes into compiling, one kernel after the other: two processes share the files.
 test: lint
-	$(BIN)/python -m pytest -W error
+	$(BIN)/python -m pytest -W error -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

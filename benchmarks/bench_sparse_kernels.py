@@ -107,7 +107,8 @@ def section(rows: Sequence[Row], missing: Sequence[str], machine: dict[str, Any]
         "by magnitude: for block_sparse columns of 16 filters together, for csr single weights, "
         "for fkw 3x3 kernels to 4 weights in one of 8 patterns. A kernel breaks even at the "
         "density from which on it is slower than the dense one (> and <: than all or none that "
-        "were measured, 0.05 to 0.9). Direct kernels are those without Winograd's savings.",
+        "were measured, 0.05 to 0.9). Direct kernels are those without Winograd's savings. Each "
+        "kernel has its data in the layout that it likes best.",
         results.markdown_table(HEADER, [line for row in rows for line in row.cells()]),
     ]
     if missing:

@@ -37,7 +37,8 @@ def serve(model: str, inputs: str, threads: str, answers: TextIO) -> None:
 
     with np.load(inputs) as file:
         arrays = [file[name] for name in file.files]
-    engine = deepsparse.compile_model(model, batch_size=1, num_cores=int(threads))
+    # Batches stay as the model has them: an LSTM's first dimension is time.
+    engine = deepsparse.compile_model(model, batch_size=None, num_cores=int(threads))
     outputs = engine.run(arrays)
     print("ready", deepsparse.__version__, file=answers)
 

@@ -102,7 +102,8 @@ class Row:
         middle, low, high = (
             1e3 * f(engine) for f in (self.times.median, self.times.p10, self.times.p90)
         )
-        return f"{middle:.3g} ({low:.3g}-{high:.3g})"
+        digits = 2 if middle >= 1 else 3
+        return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
 def bench_case(case: Case, threads: Sequence[int], options: dict[str, Any]) -> dict[int, Row]:

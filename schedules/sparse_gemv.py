@@ -2,10 +2,10 @@
 
 Vectors hold neighbouring outputs, and each has columns of its own (`SortedPanels`), so what is
 multiplied has to be gathered from the row. Gather instructions are no faster than the loads that
-they stand for, and slower where processors were patched against leaks through them: the vectors are
-put together four lanes at a time, which loads into lanes do. Four columns are read as one
-number and taken apart by shifts, for a load each would be half of all loads; they are
-two bytes each where that is enough, as the bytes of weights and columns bind large layers.
+they stand for, and slower where processors were patched against leaks through them. So vectors of
+four lanes are put together, lane by lane. Columns are two bytes each where that is enough, as the
+bytes of weights and columns bind large layers; four of them are read as one number and taken apart
+by shifts, because reading each would be half of all loads.
 
 What is stored as a zero, to fill panels, is multiplied as any other weight.
 """

@@ -1,7 +1,7 @@
 """Product of many rows with a constant matrix of scattered zeros, in compressed sparse rows.
 
 Each output has columns of its own. Every weight is multiplied with vectors of rows that are read
-for it alone, one load for one multiply-add: about a third of what panels of several outputs reach
+for it alone, one load for one multiply-add: about half of what panels of several outputs reach
 (`sparse_matmul_block`). `sparse_matmul_panels` has the rest.
 """
 

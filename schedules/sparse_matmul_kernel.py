@@ -78,9 +78,9 @@ def emit_sparse_matmul(w: MatmulWorkload, b: SparseBlocking, pieces: int) -> Non
 
     def store_strip(sums: Any, slot: Any, strip: Any, first: Any) -> None:
         """Finish a strip's sums: what is in rows of `sums` is in columns of the result."""
-
-        def square(at: Any, rows: int) -> None:
-            turned = emit.workspace((b.width, b.width))
+        turned = emit.workspace((b.width, b.width))
+        with emit.loop(b.positions) as s:
+            at = s * b.width
             transpose(
                 b.width,
                 "float32",
@@ -89,17 +89,13 @@ def emit_sparse_matmul(w: MatmulWorkload, b: SparseBlocking, pieces: int) -> Non
             )
 
             def store(column: Any, lanes: int) -> None:
-                with emit.loop(rows) as j, emit.loop(lanes, "vectorized") as lane:
+                rows = tirx.min(b.width, b.chunk - at) if b.chunk % b.width else b.width
+                with T.serial(0, rows) as j, emit.loop(lanes, "vectorized") as lane:
                     row, place = first + at + j, column - strip * b.width + lane
                     value = finish(row, column + lane, turned[j, place])
                     T.buffer_store(out, value, [f.out.index((row, column + lane))])
 
             each_vector(strip, b.width, b.n, b.width, store)
-
-        with emit.loop(b.chunk // b.width) as s:
-            square(s * b.width, b.width)
-        if rest := b.chunk % b.width:
-            square(b.chunk - rest, rest)
 
     def task(first: Any, piece: Any) -> None:
         copy = emit.workspace((b.steps * b.pitch,))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
 from tvm_ext.schedules.sparse_matmul_blocking import SparseBlocking
 
@@ -28,24 +29,18 @@ def stage_columns(
         Where `left` has a row of the task and a column of the part.
     """
 
-    def squares(row: Any, rows: int) -> None:
-        def square(step: Any, lanes: int) -> None:
-            transpose(
-                lanes,
-                "float32",
-                lambda i: vector_at(left, [place(row + min(i, rows - 1), step)], lanes),
-                lambda j, column: store_vector(copy, column, [(step + j) * b.pitch + row], lanes),
-            )
+    def source(row: Any, step: Any) -> Any:
+        return place(tirx.min(row, b.chunk - 1) if b.chunk % b.width else row, step)
 
-        if b.steps >= b.width:
-            emit.cover(b.steps, b.width, square)
-            return
-        with emit.loop(b.steps) as step:
-            for i in range(b.width):
-                value = left[place(row + min(i, rows - 1), step)]
-                T.buffer_store(copy, value, [step * b.pitch + row + i])
-
-    with emit.loop(b.chunk // b.width) as s:
-        squares(s * b.width, b.width)
-    if rest := b.chunk % b.width:
-        squares(b.chunk - rest, rest)
+    if b.steps < b.width:
+        with emit.nest((b.positions * b.width, b.steps)) as (row, step):
+            T.buffer_store(copy, left[source(row, step)], [step * b.pitch + row])
+        return
+    with emit.nest((b.positions, -(-b.steps // b.width))) as (s, block):
+        row, step = s * b.width, cuts.panel_start(block, b.width, b.steps)
+        transpose(
+            b.width,
+            "float32",
+            lambda i: vector_at(left, [source(row + i, step)], b.width),
+            lambda j, column: store_vector(copy, column, [(step + j) * b.pitch + row], b.width),
+        )

@@ -14,12 +14,12 @@ _FMA_LATENCY = 4
 
 def side_by_side(accumulators: int) -> int:
     """Columns that need accumulators of their own, lest their FMAs wait for one another."""
-    return max(1, _FMA_LATENCY // accumulators)
+    return -(-_FMA_LATENCY // accumulators)
 
 
 def latency_cycles(accumulators: int) -> float:
-    """Cycles in which one column's FMAs can be added to those before it."""
-    return _FMA_LATENCY / side_by_side(accumulators) if accumulators < _FMA_LATENCY else 0.0
+    """Cycles a column, at least, for which its FMAs wait for those before it."""
+    return _FMA_LATENCY / side_by_side(accumulators)
 
 
 def sum_columns(

@@ -13,6 +13,7 @@ from tvm_ext.layer_speedup import density_for
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.pruning import BlockPrune, PatternPrune, Prunable, Scheme, prunables
 from tvm_ext.schedules import algorithms
+from tvm_ext.sparsity import summarize
 from tvm_ext.target import resolve
 
 # Numbers that no measurement changes.
@@ -46,7 +47,8 @@ def _speedup(layer: Prunable, scheme: Scheme, density: float) -> float:
         call = relax.Call(
             layer.call.op, [layer.call.args[0], df.constant(weights)], layer.call.attrs
         )
-        workload = conv(call, df.shape_of(layer.var)).base
+        base = conv(call, df.shape_of(layer.var)).base
+        workload = replace(base, sparsity=summarize(weights))
         return min(
             a.cost(workload, a.default(workload, NOMINAL), NOMINAL)
             for a in algorithms(workload).values()

@@ -280,3 +280,20 @@ def test_enlarging_stays_in_blocks_between_convolutions():
     executable = _check(mod, array(0, 1, 16, 6, 6), plan=_blocked(mod))
     converted = [c.layer for c in executable.program.calls if "layout_transform" in c.kernel]
     assert [name.split(":")[0] for name in converted] == ["conv2d_0", "output"]
+
+
+def test_weights_that_layers_share_are_stored_once():
+    """As a recurrent cell's, in each of its steps."""
+    weights = const(array(0, 64, 64))
+
+    def body(emit, x):
+        for _ in range(6):
+            x = emit(relax.op.tanh(emit(relax.op.matmul(x, weights))))
+        return x
+
+    exe = tvm_ext.build(module({"x": (1, 64)}, body))
+    assert exe.program.constant_bytes < 2 * 64 * 64 * 4
+    data, expected = array(1, 1, 64), array(1, 1, 64).astype("float64")
+    for _ in range(6):
+        expected = np.tanh(expected @ array(0, 64, 64).astype("float64"))
+    np.testing.assert_allclose(exe(data), expected, rtol=0, atol=1e-5)

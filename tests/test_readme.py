@@ -10,16 +10,19 @@ import pytest
 from tests.markdown import ROOT, python_blocks
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/plan.md"])
+@pytest.mark.parametrize(
+    ("name", "count"), [("README.md", 2), ("docs/plan.md", 2), ("docs/pruning.md", 1)]
+)
 def test_examples(
     name: str,
+    count: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = python_blocks(name)
-    assert len(blocks) == 2
+    assert len(blocks) == count
     scope: dict[str, object] = {"__name__": "example"}
     for block in blocks:
         exec(compile(block, name, "exec"), scope)
@@ -29,7 +32,7 @@ def test_examples(
 
 
 def test_links() -> None:
-    for name in ("README.md", "CONTRIBUTING.md", "docs/plan.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "docs/plan.md", "docs/pruning.md"):
         prose = re.sub(r"`[^`]*`", "", (ROOT / name).read_text(encoding="utf-8"))
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", prose):
             assert (ROOT / name).parent.joinpath(target).exists(), f"{name}: {target}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,11 @@ from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel
+from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Operand
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.workload import ElementwiseWorkload, GenericWorkload
+from tvm_ext.sparsity import Sparsity, summarize
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,35 @@ class Layer:
 
 def layers(mod: tvm.IRModule) -> list[Layer]:
     """The layers of a module that `UniversalFusion` has cut, in execution order."""
-    found = []
+    found, counts = [], _Counts()
     for var, expr in df.bindings(mod["main"]):
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.GlobalVar):
-            found.append(_layer(mod, var, expr))
+            found.append(_layer(mod, var, expr, counts))
     return found
 
 
-def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
+class _Counts:
+    """The zeros of weights, counted once for all layers that have the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, tuple[int, ...]], Sparsity | None] = {}
+
+    def added(self, anchor: Anchor) -> Any:
+        """The workload with the counts of its weights."""
+        base = anchor.base
+        if isinstance(base, ConvWorkload):
+            filters = anchor.weights[0]
+        elif isinstance(base, MatmulWorkload) and base.packed:
+            filters = anchor.weights[0].T
+        else:
+            return base
+        key = (filters.ctypes.data, filters.shape)
+        if key not in self._known:
+            self._known[key] = summarize(filters)
+        return replace(base, sparsity=self._known[key])
+
+
+def _layer(mod: tvm.IRModule, var: Any, call: relax.Call, counts: _Counts) -> Layer:
     function = mod[call.op]
     pairs = df.bindings(function)
     outer = dict(zip(function.params, call.args, strict=True))
@@ -88,7 +112,7 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call) -> Layer:
     anchor, form = read
     reads = zip(form.operands, form.epilogue.operands, strict=True) if form is not None else ()
     return Layer(
-        workload=anchor.base,
+        workload=counts.added(anchor),
         inputs=tuple(outer[x] for x in anchor.inputs),
         weights=anchor.weights,
         operands=tuple(outer[x] if x in outer else _array(x, operand) for x, operand in reads),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -97,6 +97,7 @@ class _Lowering:
         self.values: dict[Any, dict[int, int]] = {}
         self.tuples: dict[Any, list[int]] = {}
         self._names: dict[Any, str] = {}
+        self._weights: dict[Any, list[int]] = {}
 
     def define(self, var: Any, block: int, buffer: int) -> None:
         self.values.setdefault(var, {})[block] = buffer
@@ -135,10 +136,8 @@ class _Lowering:
     def kernel(self, algorithm: str, workload: Any, params: Any, pair: tuple[int, int]) -> str:
         """The name of the kernel for this workload, made once for all layers that share it."""
         params = dict(params) if params is not None else None
-        if getattr(workload, "sparsity", None) is not None:
-            # Of the weights, kernels know the shape alone.
-            workload = replace(workload, sparsity=None)
-        key = (algorithm, workload, pair, tuple(sorted((params or {}).items())))
+        workload = _shape_alone(workload)
+        key = (algorithm, workload, pair, _sorted(params or {}))
         if key not in self._names:
             alg = algorithms(workload)[algorithm]
             if params is None:
@@ -172,11 +171,8 @@ class _Lowering:
 
     def _kernel_layer(self, layer: Layer, entry: LayerPlan, pair: tuple[int, int]) -> None:
         workload = layer.workload
-        algorithm = algorithms(workload)[entry.algorithm]
         args = [self.value(x, pair[0], layer.name) for x in layer.inputs]
-        if layer.weights:
-            packed = algorithm.pack(workload, entry.params, self.target, layer.weights)
-            args += [self.builder.constant(array) for array in packed]
+        args += self._packed(layer, entry)
         epilogue = getattr(workload, "epilogue", None)
         operands = epilogue.operands if epilogue is not None else ()
         for value, operand in zip(layer.operands, operands, strict=True):
@@ -188,6 +184,19 @@ class _Lowering:
         # A reshape at the end of the group is another view of what the kernel stores.
         final = stored_shape(df.shape_of(layer.output), pair[1])
         self.define(layer.output, pair[1], self.builder.view(out, final))
+
+    def _packed(self, layer: Layer, entry: LayerPlan) -> list[int]:
+        """The packed weights, once for all layers that have the same ones: steps of an LSTM."""
+        if not layer.weights:
+            return []
+        memory = tuple((w.ctypes.data, w.shape, w.strides) for w in layer.weights)
+        key = (entry.algorithm, _shape_alone(layer.workload), _sorted(entry.params), memory)
+        if key not in self._weights:
+            packed = algorithms(layer.workload)[entry.algorithm].pack(
+                layer.workload, entry.params, self.target, layer.weights
+            )
+            self._weights[key] = [self.builder.constant(array) for array in packed]
+        return self._weights[key]
 
     def _operand(self, value: Any, operand: Operand, block: int, layer: str) -> int:
         """An epilogue operand in the output's layout and rank, or flat if it has a view."""
@@ -241,3 +250,14 @@ class _Lowering:
         if len(fields) == 1 and isinstance(fields[0].ty, relax.TupleType):
             return self.tuples[fields[0]]
         return [self.value(x, 0, "output") for x in fields]
+
+
+def _shape_alone(workload: Any) -> Any:
+    """The workload as kernels see it: they know nothing of the weights but their shape."""
+    if getattr(workload, "sparsity", None) is None:
+        return workload
+    return replace(workload, sparsity=None)
+
+
+def _sorted(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(params.items()))

@@ -29,7 +29,7 @@ def test_ratios_and_the_share_of_the_expected_speed_up_by_hand():
     assert (shown[f"over {DENSE}"], shown[f"over {ORT}"]) == ("1.75", "4.00")
     assert shown["share of expected"] == "0.80"
     assert shown["weights, MiB"] == "1.0 of 4.0"
-    assert shown[f"{OURS}, ms"] == "1.5 (1.1-1.9)"
+    assert shown[f"{OURS}, ms"] == "1.50 (1.10-1.90)"
     assert shown[f"{DEEPSPARSE}, ms"] == "not installed: there is no x"
     assert shown[f"over {DEEPSPARSE}"] == shown[f"error of {DEEPSPARSE}"] == ""
 

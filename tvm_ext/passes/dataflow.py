@@ -168,6 +168,18 @@ def value_of(expr: Any) -> np.ndarray | None:
     return expr.value.numpy() if isinstance(expr, Constant) else None
 
 
+def view_of(expr: Any) -> np.ndarray | None:
+    """The array of a constant as it is in memory, read-only, else None.
+
+    Uses of one constant give the same memory: the weights of a recurrent cell occur in each step.
+    """
+    if not isinstance(expr, Constant):
+        return None
+    view = np.from_dlpack(expr.value)
+    view.flags.writeable = False
+    return view
+
+
 def constant(array: np.ndarray) -> Constant:
     """A Relax constant holding `array`."""
     # Unlike `ascontiguousarray`, this keeps an array without dimensions as it is.

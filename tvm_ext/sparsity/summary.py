@@ -63,5 +63,5 @@ def summarize(weights: np.ndarray) -> Sparsity | None:
     weights : ndarray
         Of any shape; the first dimension is the filters'.
     """
-    dense = np.count_nonzero(weights) > DENSE * weights.size
+    dense = not weights.size or np.count_nonzero(weights) > DENSE * weights.size
     return None if dense else Sparsity.of(weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,13 +97,14 @@ class AdmmStage(Stage):
 
     def _rho_of(self, epoch: int) -> float:
         first, last = self._options.rho
-        return first * (last / first) ** (min(epoch, self.epochs - 1) / max(self.epochs - 1, 1))
+        share = min(epoch, self.epochs - 1) / max(self.epochs - 1, 1)
+        return first * math.pow(last / first, share)
 
 
 def _norm(values: Mapping[str, torch.Tensor]) -> float:
     """The norm of all values together; 1 if they are all zero."""
-    return sum(float(v.double().square().sum()) for v in values.values()) ** 0.5 or 1.0
+    return math.sqrt(sum(float(v.double().square().sum()) for v in values.values())) or 1.0
 
 
 def _distance(left: Tensors, right: Tensors) -> float:
-    return sum(float((v - right[n]).double().square().sum()) for n, v in left.items()) ** 0.5
+    return math.sqrt(sum(float((v - right[n]).double().square().sum()) for n, v in left.items()))

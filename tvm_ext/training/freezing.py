@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 
@@ -66,4 +68,4 @@ def _change(parameters: list[nn.Parameter], before: list[torch.Tensor]) -> float
         float((p.detach() - old).square().sum()) for p, old in zip(parameters, before, strict=True)
     )
     size = sum(float(old.square().sum()) for old in before)
-    return (moved / size) ** 0.5 if size else moved**0.5
+    return math.sqrt(moved / size if size else moved)

@@ -49,8 +49,7 @@ class Masks:
             if gradient is not None:
                 gradient.masked_fill_(~kept, 0)
 
-    @torch.no_grad()
     def zero_weights(self) -> None:
         """Set removed weights to zero, whatever an optimizer made of them."""
         for name, kept in self._kept.items():
-            self._weights[name].parameter.masked_fill_(~kept, 0)
+            self._weights[name].parameter.detach().masked_fill_(~kept, 0)

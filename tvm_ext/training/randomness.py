@@ -45,12 +45,12 @@ def _generators(loader: Iterable[Any]) -> list[torch.Generator]:
 
 
 def _global_state() -> dict[str, Any]:
-    name, keys, *rest = np.random.get_state()
+    name, keys, *rest = np.random.get_state(legacy=True)
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all(),
         # Lists and numbers, since checkpoints hold no NumPy arrays.
-        "numpy": (str(name), keys.tolist(), *rest),
+        "numpy": (str(name), np.asarray(keys).tolist(), *rest),
         "python": random.getstate(),
     }
 

@@ -26,8 +26,8 @@ class TrainingResult:
         Layer name -> what is kept of its weights, (filters, inputs of a filter, *kernel).
     schemes : dict of str to Scheme
         Layer name -> the scheme that its last mask is from, with what it found from the weights
-        (such as a pattern set) fixed: `schemes[name].mask` of the trained weights is the mask.
-        Empty for lottery tickets.
+        (such as a pattern set) fixed: of the trained weights, it chooses the same mask again. Empty
+        for lottery tickets.
     skipped : dict of str to str
         Layers that were to be pruned, but that their scheme refuses, with the reason.
     history : tuple of Epoch

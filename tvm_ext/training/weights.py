@@ -47,7 +47,8 @@ class Weight:
             A value is NaN or infinite.
         """
         tensor = (self.parameter if values is None else values).detach().cpu()
-        array = tensor.numpy() if tensor.dtype == torch.float64 else tensor.float().numpy()
+        wide = tensor if tensor.dtype == torch.float64 else tensor.float()
+        array: np.ndarray = wide.numpy()
         check_finite(self.name, array)
         return array
 

@@ -149,6 +149,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "concat": lambda a, parts: np.concatenate(parts, int(a.axis)),
     "reshape": lambda a, x, shape: x.reshape(shape), "flatten": lambda a, x: x.reshape(-1),
     "squeeze": lambda a, x: x.squeeze(tuple(int(i) for i in a.axis)),
+    "expand_dims": lambda a, x: np.expand_dims(x, tuple(int(i) for i in a.axis)),
     "permute_dims": lambda a, x: x.transpose([int(i) for i in a.axes]),
     "broadcast_to": lambda a, x, shape: np.broadcast_to(x, shape),
     "flip": lambda a, x: np.flip(x, int(a.axis)),

@@ -173,6 +173,12 @@ def _shufflenet(b: Build, x: Any) -> Any:
     return b.head(b.relu(b.shuffle(b.concat(left, right), 2)))
 
 
+def _three_shuffles(b: Build, x: Any) -> Any:
+    x = b.shuffle(b.relu(b.conv("a", x, 12, 3)), 3)
+    x = b.shuffle(b.shuffle(b.conv("b", x, 12, 3, groups=12), 2), 3)
+    return b.head(b.relu(b.conv("c", x, 6)))
+
+
 def _mobilenet(b: Build, x: Any) -> Any:
     x = b.conv("a", x, 8)
     y = b.relu(b.conv("b", x, 12))
@@ -235,12 +241,19 @@ def _recurrent(b: Build, x: Any) -> Any:
 def _line(b: Build, x: Any) -> Any:
     """One spatial dimension."""
     x = b.relu(b.conv("a", x, 8, 3))
+    x = b.relu(b.conv("c", x, 8, 3, groups=8))
     return b.emit(op.mean(b.conv("b", x, 4, 3), [2]))
 
 
 def _volume(b: Build, x: Any) -> Any:
     """Three spatial dimensions."""
-    return b.conv("b", b.relu(b.conv("a", x, 8, 3)), 4)
+    x = b.conv("c", b.relu(b.conv("a", x, 8, 3)), 8, 3, groups=2)
+    return b.conv("b", x, 4)
+
+
+def _vector(b: Build, x: Any) -> Any:
+    """Dense layers on a tensor of one dimension."""
+    return b.dense("b", b.relu(b.dense("a", x, 8)), 4)
 
 
 def _one(name: str, count: int, start: int = 0) -> Members:
@@ -253,11 +266,14 @@ NETWORKS = (
                                 (_one("d", 10), 5), (_one("e", 16) + _one("f", 16), 8)]),
     Network("densenet", _densenet, [(_one("a", 8), 4), (_one("b", 4), 2), (_one("c", 4), 2)]),
     Network("twice", _twice, [(_one("a", 8), 4), (_one("b", 6), 3)]),
-    # The second halves of `a`'s first half and of `b` alternate behind the shuffle, where `d` is.
+    # `d` has what the second halves of `a`'s first half and of `b` are behind the shuffle.
     Network("shufflenet", _shufflenet, [
-        ([("a", (0, 1, 2, 3, *range(8, 16)))], 6), (_one("b", 4), 2), (_one("c", 8), 4),
-        ([("a", range(4, 8)), ("d", range(0, 8, 2))], 2),
-        ([("b", range(4, 8)), ("d", range(1, 8, 2))], 2)]),
+        ([*_one("a", 4), *_one("b", 4), ("c", range(0, 8, 2)), ("c", range(1, 8, 2))], 2),
+        ([*_one("a", 4, 4), *_one("b", 4, 4), ("d", range(0, 8, 2)), ("d", range(1, 8, 2))], 2),
+        (_one("a", 8, 8), 4)]),
+    # Tying the shuffles' channels would tie all. Filter i of `b` reads what the first puts there.
+    Network("three shuffles", _three_shuffles, [
+        ([("a", [i % 3 * 4 + i // 3 for i in range(12)]), *_one("b", 12)], 6), (_one("c", 6), 3)]),
     Network("mobilenet", _mobilenet, [
         ([*_one("a", 8), *_one("d", 8), ("e", range(0, 16, 2)), ("e", range(1, 16, 2))], 4),
         (_one("b", 12) + _one("c", 12), 6), (_one("f", 6), 3)]),
@@ -270,6 +286,9 @@ NETWORKS = (
         (_one("a", 4) + _one("b", 4, 2), 2), ([("b", (0, 1, 6, 7))], 2)]),
     Network("unet", _unet, [(_one("a", 8), 4), (_one("b", 8), 4), (_one("c", 6), 3)]),
     Network("recurrent", _recurrent, [(_one("a", 8) + _one("b", 8), 4)], (2, 3)),
-    Network("line", _line, [(_one("a", 8), 4)], (2, 3, 7)),
-    Network("volume", _volume, [(_one("a", 8), 4)], (1, 2, 3, 4, 3)),
+    Network("line", _line, [(_one("a", 8) + _one("c", 8), 4)], (2, 3, 7)),
+    Network("volume", _volume, [
+        (_one("a", 4), 2), (_one("a", 4, 4), 2), (_one("c", 4), 2), (_one("c", 4, 4), 2)],
+        (1, 2, 3, 4, 3)),
+    Network("vector", _vector, [(_one("a", 8), 4)], (3,)),
 )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import tvm
@@ -15,7 +14,7 @@ from tvm_ext.passes.pruning import channel_layers, channel_moves, channel_pointw
 from tvm_ext.passes.pruning.channel_labels import Labels
 from tvm_ext.passes.pruning.channel_rule import Rule
 from tvm_ext.passes.pruning.channel_shrink import Shrink
-from tvm_ext.passes.pruning.channel_step import Channels, Result, Step
+from tvm_ext.passes.pruning.channel_step import Channels, Result, Step, each
 from tvm_ext.passes.pruning.prunable import Prunable
 
 _RULES: dict[str, Rule] = {
@@ -27,7 +26,7 @@ _RULES: dict[str, Rule] = {
 
 
 def follow(
-    mod: tvm.IRModule, layers: Sequence[Prunable], notes: Mapping[str, str] = MappingProxyType({})
+    mod: tvm.IRModule, layers: Sequence[Prunable], notes: Mapping[str, str], boxes: bool
 ) -> Channels:
     """Find out which channels of `main` are tied, and which can't go.
 
@@ -38,6 +37,8 @@ def follow(
         Of this module.
     notes : Mapping of str to str
         For layers that are to be left alone why, else an empty string.
+    boxes : bool
+        Whether to tie the channels of shuffles; see `Channels`.
 
     Notes
     -----
@@ -46,12 +47,12 @@ def follow(
     without a rule reads.
     """
     func = mod["main"]
-    channels = Channels({var: layer for layer in layers for var, _ in layer.uses}, notes)
+    channels = Channels({var: layer for layer in layers for var, _ in layer.uses}, notes, boxes)
     for param in func.params:
         channels.values[param] = _none(param.ty)
     for var, expr in df.bindings(func):
         channels.record(var, _followed(channels, var, expr))
-    for labels in _each(_known(channels, df.result(func))):
+    for labels in each(_known(channels, df.result(func))):
         for ids in labels.ids():
             channels.ids.fix(ids, "an output of the model has them")
     return channels
@@ -68,7 +69,7 @@ def shrink(mod: tvm.IRModule, channels: Channels, kept: Any) -> tvm.IRModule:
     kept : ndarray of bool
         For each id; all of a set or none.
     """
-    calls, shrinking = dict(df.bindings(mod["main"])), Shrink(kept)
+    calls, shrinking = dict(df.bindings(mod["main"])), Shrink(kept, channels.joints)
 
     def rewrite(_: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
         rule = _rule(calls[var])
@@ -76,7 +77,7 @@ def shrink(mod: tvm.IRModule, channels: Channels, kept: Any) -> tvm.IRModule:
             expr if rule is None else rule.shrink(shrinking, Step(channels, var, calls[var]), expr)
         )
 
-    # A rebuilt function returns a copy of its result, and pending values have lost their readers.
+    # A rebuilt function returns a copy of its result, and the inside of shuffles has no readers.
     rebuilt = relax.transform.CanonicalizeBindings()(df.rebuild(mod, rewrite))
     return relax.transform.DeadCodeElimination()(rebuilt)
 
@@ -103,7 +104,7 @@ def _rule(expr: Any) -> Rule | None:
 
 def _fix_arguments(step: Step, call: relax.Call) -> None:
     for arg in df.free_vars(call):
-        for labels in _each(step.channels.values[arg]):
+        for labels in each(step.channels.values[arg]):
             step.fix(labels.ids(), "isn't an operator that channels can be followed through")
 
 
@@ -123,9 +124,3 @@ def _none(ty: Any) -> Result:
     if isinstance(ty, relax.TupleType):
         return tuple(_none(field) for field in ty.fields)
     return Labels.none(ty.ndim if isinstance(ty, relax.TensorType) else 0)
-
-
-def _each(result: Result) -> tuple[Labels, ...]:
-    if isinstance(result, Labels):
-        return (result,)
-    return tuple(labels for part in result for labels in _each(part))

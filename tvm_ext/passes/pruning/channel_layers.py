@@ -113,8 +113,8 @@ def _follow_transposed(step: Step) -> Labels:
 def _follow_matmul(step: Step) -> Labels:
     left, right = step.axes(0), step.axes(1)
     sizes = step.shape(0), step.shape(1)
-    if min(len(left), len(right)) < 2:
-        step.fix([*left, *right], "multiplies a vector")
+    if len(right) < 2:
+        step.fix([*left, *right], "multiplies with a vector")
         return Labels.none(len(df.shape_of(step.var)))
     layer = step.channels.layers.get(step.var)
     if sizes[0][-1] > 1:
@@ -134,7 +134,7 @@ def _follow_matmul(step: Step) -> Labels:
             if len(shape) >= i
         ]
         batch.append(step.merge([axis for axis, n in parts if n > 1]))
-    return Labels((*batch, left[-2], columns))
+    return Labels((*batch, *left[-2:-1], columns))
 
 
 def _follow_batch_norm(step: Step) -> tuple[Labels, ...]:

@@ -25,15 +25,16 @@ def _follow_reshape(step: Step) -> Labels:
 def _shrink_reshape(shrink: Shrink, step: Step, call: relax.Call) -> Any:
     """Channels that were shuffled are gathered from the axis in which they were together."""
     labels = step.result()
-    if shrink.is_pending(labels):
+    if shrink.is_gathered(labels.joint):
         return call.args[0]
-    data = shrink.call(step, call).args[0]
-    if labels.closing is not None:
+    new, shape = shrink.call(step, call), shrink.shape(step)
+    if tuple(shape) == df.shape_of(step.var):
+        return new
+    data = new.args[0]
+    if labels.closing is not None and shrink.is_gathered(labels.closing[0]):
         joint, positions = labels.closing
-        mask = shrink.mask(joint.ids)
-        if mask is not None:
-            data = take(data, shrink.places(mask, positions), joint.axis)
-    return relax.op.reshape(data, shrink.shape(step))
+        data = take(data, shrink.places(shrink.kept[joint.ids], positions), joint.axis)
+    return relax.op.reshape(data, shape)
 
 
 def _follow_permute(step: Step) -> Labels:
@@ -41,7 +42,7 @@ def _follow_permute(step: Step) -> Labels:
 
 
 def _shrink_permute(shrink: Shrink, step: Step, call: relax.Call) -> Any:
-    return call.args[0] if shrink.is_pending(step.result()) else shrink.call(step, call)
+    return call.args[0] if shrink.is_gathered(step.result().joint) else shrink.call(step, call)
 
 
 def _follow_broadcast(step: Step) -> Labels:

@@ -11,12 +11,16 @@ import tvm_ffi
 from tvm_ext.errors import PruningError
 from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.pruning.channel_flow import follow, shrink
-from tvm_ext.passes.pruning.channel_ranking import NORMS, keep_channels
+from tvm_ext.passes.pruning.channel_ranking import NORMS, Selection, keep_channels
 from tvm_ext.passes.pruning.channel_report import ChannelReport, layer_channels
 from tvm_ext.passes.pruning.finite import check_finite
 from tvm_ext.passes.pruning.options import check_choice, check_count, check_density
-from tvm_ext.passes.pruning.prunable import prunables
+from tvm_ext.passes.pruning.prunable import Prunable, prunables
 from tvm_ext.passes.pruning.selection import Patterns, as_patterns, select
+
+# Channels of a shuffle are tied, so that it stays one, unless less than this share of the filters
+# would go that go without.
+_TIED_SHARE = 0.9
 
 # TVM runs passes in C++, from where errors come back as their registered class.
 tvm_ffi.register_error(PruningError)
@@ -29,7 +33,7 @@ class ChannelPrune:
 
     The norms of their filters rank the channels (Li et al., Pruning Filters for Efficient ConvNets,
     2017, section 3.1). Channels that depend on each other, as both sides of an addition do, go
-    together and are ranked by the sum of the norms (Fang et al., DepGraph, 2023, section 3.4).
+    together and are ranked by the sum of the norms (Fang et al., DepGraph, 2023, section 3).
     What reads a removed channel loses the weights for it; constants, slices and reshapes in between
     are adjusted. Inputs and outputs of the model keep their shapes.
 
@@ -41,9 +45,8 @@ class ChannelPrune:
     norm : str
         ``"l1"``, the sum of a filter's magnitudes, or ``"l2"``.
     multiple : int
-        The number of channels that are kept is rounded up to a multiple of this. The default is the
-        narrowest block of channels that kernels of 256-bit vectors compute at once; 1 keeps exactly
-        the share.
+        The number of channels that are kept is rounded up to a multiple of this. The default fills
+        vectors of 256 bits; 1 keeps exactly the share.
     include : str or iterable of str
         Names of layers, or patterns as of a shell, whose filters may go; all if there are none.
     exclude : str or iterable of str, optional
@@ -70,7 +73,9 @@ class ChannelPrune:
     follows in the channel. Where an activation makes something else of a zero, as a sigmoid does,
     the constant that it contributed to the next layer is dropped.
 
-    Constants are folded first. A channel shuffle of which some channels are gone becomes a gather.
+    Constants are folded first. Of a channel shuffle the channels at the same place of all groups go
+    together, so that it stays a shuffle; where clearly fewer channels could go then, as behind many
+    shuffles, they aren't tied and the shuffle becomes a gather.
     """
 
     density: float
@@ -105,8 +110,17 @@ class ChannelPrune:
         for layer in layers:
             if not notes[layer.name]:
                 check_finite(layer.name, layer.weights)
-        channels = follow(folded, layers, notes)
-        kept, reasons = keep_channels(channels, self.norm, self.density, self.multiple)
-        pruned = shrink(folded, channels, kept)
-        rows = (layer_channels(x, channels, kept, reasons.get(x.name, "")) for x in layers)
+        found = self._chosen(folded, layers, notes, boxes=True)
+        if found.channels.joints:
+            free = self._chosen(folded, layers, notes, boxes=False)
+            if found.removed < _TIED_SHARE * free.removed:
+                found = free
+        pruned = shrink(folded, found.channels, found.kept)
+        rows = (layer_channels(x, found.channels, found.kept, found.notes[x.name]) for x in layers)
         return pruned, ChannelReport(tuple(rows))
+
+    def _chosen(
+        self, mod: tvm.IRModule, layers: list[Prunable], notes: dict[str, str], boxes: bool
+    ) -> Selection:
+        channels = follow(mod, layers, notes, boxes)
+        return keep_channels(channels, self.norm, self.density, self.multiple)

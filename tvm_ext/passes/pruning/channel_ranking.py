@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from math import ceil, gcd
 
 import numpy as np
@@ -31,30 +32,44 @@ def importance(channels: Channels, norm: str) -> np.ndarray:
     return scores
 
 
-def keep_channels(
-    channels: Channels, norm: str, density: float, multiple: int
-) -> tuple[np.ndarray, dict[str, str]]:
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The channels that stay.
+
+    Attributes
+    ----------
+    channels : Channels
+    kept : ndarray of bool
+        For each id.
+    notes : dict of str to str
+        For each layer why all its filters stay, or many of them; else empty.
+    """
+
+    channels: Channels
+    kept: np.ndarray
+    notes: dict[str, str]
+
+    @property
+    def removed(self) -> int:
+        """How many filters go, of all layers together."""
+        return sum(int((~self.kept[ids]).sum()) for ids in self.channels.filters.values())
+
+
+def keep_channels(channels: Channels, norm: str, density: float, multiple: int) -> Selection:
     """Choose the channels that stay.
 
     Parameters
     ----------
     density : float
-        Share to keep of the sets that compete, in (0, 1].
+        Share to keep of the channels that compete, in (0, 1].
     multiple : int
         Their number is rounded up to a multiple of this.
-
-    Returns
-    -------
-    kept : ndarray of bool
-        For each id.
-    notes : dict of str to str
-        Why layers keep all their filters, or many of them.
     """
     ids = channels.ids
     gone = np.zeros(len(ids), bool)
-    notes: dict[str, str] = {}
+    notes = dict.fromkeys(channels.filters, "")
     for system in systems(channel_types(channels, importance(channels, norm))):
-        total = sum(each.size for each in system)
+        total = sum(each.size * each.width for each in system)
         wanted = multiple * ceil(ceil(density * total - 1e-9) / multiple)
         counts = _shares(channels, system, max(0, total - wanted))
         for each, count in zip(system, counts, strict=True):
@@ -73,28 +88,38 @@ def keep_channels(
             reason, count = stay.most_common(1)[0][0], stay.total()
             every = count == len(filters)
             notes[name] = reason if every else f"{count} of {len(filters)} stay: {reason}"
-    return ~gone[roots], notes
+    return Selection(channels, ~gone[roots], notes)
 
 
 def _shares(channels: Channels, system: list[ChannelType], budget: int) -> list[int]:
-    """How many sets of each type go: as many as the budget allows, alike from each group.
+    """How many sets of each type go: as many as the budget of channels allows, alike of each group.
 
-    Either the same number of each type, or in proportion to the types' sizes.
+    They are multiples of balanced sums: in proportion to the types' sizes, or one of each type that
+    is large enough. The sum that alone takes most comes first, others fill up what it leaves.
     """
-    best = [0] * len(system)
-    sizes = [each.size for each in system]
-    for unit in ([1] * len(system), [size // gcd(*sizes) for size in sizes]):
-        if _balanced(channels, system, unit):
-            times = min(len(each.roots) // u for each, u in zip(system, unit, strict=True))
-            times = min(times, budget // sum(unit))
-            best = max(best, [times * u for u in unit], key=sum)
-    return best
+    sizes = np.array([each.size for each in system])
+    widths = np.array([each.width for each in system])
+    left = np.array([len(each.roots) for each in system])
+    units = [sizes // gcd(*sizes.tolist()), *((sizes >= size).astype(int) for size in set(sizes))]
+    units = [unit for unit in units if _balanced(channels, system, unit)]
+
+    def times(unit: np.ndarray) -> int:
+        some = unit > 0
+        return min(int((left[some] // unit[some]).min()), budget // int(widths @ unit))
+
+    counts = np.zeros(len(system), int)
+    for unit in sorted(units, key=lambda unit: times(unit) * int(widths @ unit), reverse=True):
+        often = times(unit)
+        counts += often * unit
+        left -= often * unit
+        budget -= often * int(widths @ unit)
+    return counts.tolist()
 
 
-def _balanced(channels: Channels, system: list[ChannelType], unit: list[int]) -> bool:
+def _balanced(channels: Channels, system: list[ChannelType], unit: np.ndarray) -> bool:
     """Whether all groups of each layer lose as many channels."""
     lost: Counter[tuple[int, int]] = Counter()
-    for each, times in zip(system, unit, strict=True):
+    for each, times in zip(system, unit.tolist(), strict=True):
         for group, count in each.groups.items():
             lost[group] += times * count
     # A group of which nothing can go is in none of the types, and loses nothing.

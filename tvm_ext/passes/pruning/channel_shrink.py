@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.pruning.channel_labels import Axis, Labels
+from tvm_ext.passes.pruning.channel_labels import Axis, Joint
 from tvm_ext.passes.pruning.channel_step import Step
 
 
@@ -21,10 +22,14 @@ class Shrink:
     ----------
     kept : ndarray of bool
         For each id.
+    joints : sequence of Joint
+        Of all values.
     """
 
-    def __init__(self, kept: np.ndarray) -> None:
+    def __init__(self, kept: np.ndarray, joints: Sequence[Joint]) -> None:
         self.kept = kept
+        # A value that can't be made takes the others with it that have its base.
+        self._gathered = {j.base for j in joints if not _is_box(kept[j.ids][j.positions])}
         self._made: dict[Any, Any] = {}
 
     def mask(self, axis: Axis) -> np.ndarray | None:
@@ -40,16 +45,21 @@ class Shrink:
 
     def shape(self, step: Step) -> list[int]:
         """The shape that a call's result has now."""
-        before = df.shape_of(step.var)
-        return [self.size(a, n) for a, n in zip(step.result().axes, before, strict=True)]
+        labels, before = step.result(), df.shape_of(step.var)
+        sizes = [self.size(a, n) for a, n in zip(labels.axes, before, strict=True)]
+        if labels.joint is not None:
+            left = self.kept[labels.joint.ids][labels.joint.positions]
+            for i, axis in enumerate(labels.joint.axes):
+                sizes[axis] = int(_along(left, i).sum())
+        return sizes
 
     def places(self, mask: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Where those of some indices of an axis are now that are kept."""
         return (np.cumsum(mask) - 1)[before[mask[before]]]
 
-    def is_pending(self, labels: Labels) -> bool:
-        """Whether a value can't be made: the elements left of a joint's axes are no box."""
-        return labels.joint is not None and self.mask(labels.joint.ids) is not None
+    def is_gathered(self, joint: Joint | None) -> bool:
+        """Whether values with a joint aren't made: what is left of its axes is no box."""
+        return joint is not None and joint.base in self._gathered
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What was made for a key; layers that share a constant still do afterwards."""
@@ -85,6 +95,17 @@ class Shrink:
             return arg if labels is None else self.cut(arg, labels.axes)
 
         return relax.Call(call.op, [shrunken(a) for a in call.args], call.attrs, call.ty_args)
+
+
+def _along(left: np.ndarray, axis: int) -> np.ndarray:
+    """At which indices of an axis anything is left."""
+    return left.any(tuple(a for a in range(left.ndim) if a != axis))
+
+
+def _is_box(left: np.ndarray) -> bool:
+    """Whether the same is left of each line along an axis, or nothing."""
+    lines = (_along(left, axis) for axis in range(left.ndim))
+    return bool((left == reduce(np.logical_and.outer, lines)).all())
 
 
 def take(value: Any, places: np.ndarray, axis: int) -> Any:

@@ -11,10 +11,17 @@ from tvm import relax
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.pruning.channel_ids import ChannelIds
-from tvm_ext.passes.pruning.channel_labels import Axis, Labels
+from tvm_ext.passes.pruning.channel_labels import Axis, Joint, Labels
 from tvm_ext.passes.pruning.prunable import Prunable
 
-Result = Labels | tuple[Labels, ...]
+Result = Labels | tuple["Result", ...]
+
+
+def each(result: Result) -> tuple[Labels, ...]:
+    """The labels of a tensor, or of all in a tuple."""
+    if isinstance(result, Labels):
+        return (result,)
+    return tuple(labels for part in result for labels in each(part))
 
 
 @dataclass
@@ -27,6 +34,9 @@ class Channels:
         By each variable that uses a layer's weights.
     notes : Mapping of str to str
         For layers that are to be left alone why, else an empty string.
+    boxes : bool
+        Whether channels at the same place of all groups of a shuffle are tied, so that what is left
+        of it is a shuffle too.
     ids : ChannelIds
     values : dict of Var to Labels, or to a tuple of them
     constants : dict of (Var, int) to Labels
@@ -37,10 +47,13 @@ class Channels:
         (groups, channels of one) of a layer in groups: each group keeps the same number.
     axes : list of ndarray
         Of all values, the ids of axes of which something has to be left.
+    joints : list of Joint
+        Of all values.
     """
 
     layers: Mapping[Any, Prunable]
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str]
+    boxes: bool
     ids: ChannelIds = field(default_factory=ChannelIds)
     values: dict[Any, Result] = field(default_factory=dict)
     constants: dict[tuple[Any, int], Labels] = field(default_factory=dict)
@@ -48,18 +61,32 @@ class Channels:
     inputs: dict[str, Axis] = field(default_factory=dict)
     balanced: list[tuple[str, np.ndarray]] = field(default_factory=list)
     axes: list[np.ndarray] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
 
     def record(self, var: Any, result: Result) -> None:
         """Note what a value's channels are."""
-        for labels in result if isinstance(result, tuple) else (result,):
+        for labels in each(result):
             for lost in labels.lost:
                 self.ids.fix(lost, f"{var.name} splits them over axes")
             known = [axis for axis in labels.axes if axis is not None]
             self.axes += known
+            if labels.joint is not None:
+                self._record_joint(labels.joint)
             for axis in known:
                 if len(axis) == 1:
                     self.ids.fix(axis, f"{var.name} has no other channel")
         self.values[var] = result
+
+    def _record_joint(self, joint: Joint) -> None:
+        first = all(joint.base is not other.base for other in self.joints)
+        self.joints.append(joint)
+        if self.boxes and first:
+            # Whole indices go of the longest axis; of groups and their channels it's the channels.
+            shape = joint.positions.shape
+            longest = max(range(len(shape)), key=lambda axis: (shape[axis], axis))
+            table = np.moveaxis(joint.ids[joint.positions], longest, 0).reshape(shape[longest], -1)
+            for column in table.T[1:]:
+                self.ids.tie(table[:, 0], column)
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,15 @@ class ChannelType:
         Number of a balanced layer and group of it -> how many of a set's channels are there.
     layers : tuple of str
         That make these channels.
+    width : int
+        The most channels of one layer that are in a set.
     """
 
     roots: np.ndarray
     size: int
     groups: dict[tuple[int, int], int]
     layers: tuple[str, ...]
+    width: int
 
 
 def channel_types(channels: Channels, scores: np.ndarray) -> list[ChannelType]:
@@ -63,8 +66,8 @@ def channel_types(channels: Channels, scores: np.ndarray) -> list[ChannelType]:
     for roots in alike.values():
         free = np.array([root for root in roots if root not in last], int)
         free = free[np.argsort(scores[free], kind="stable")]
-        layers = tuple(name for name, _ in made[roots[0]])
-        types.append(ChannelType(free, len(roots), dict(groups[roots[0]]), layers))
+        layers, widths = zip(*made[roots[0]], strict=True)
+        types.append(ChannelType(free, len(roots), dict(groups[roots[0]]), layers, max(widths)))
     return types
 
 
