@@ -25,8 +25,8 @@ def evaluate(mod: tvm.IRModule, *inputs: np.ndarray) -> Any:
         # The shape that the module says is checked with every value.
         if isinstance(result, np.ndarray):
             assert result.shape == df.shape_of(var), var.name
-            # PyTorch takes no reversed strides.
-            result = np.ascontiguousarray(result)
+            # PyTorch takes no reversed strides, not even those of a single element.
+            result = result.copy()
         values[var] = result
     return _value(df.result(func), values)
 

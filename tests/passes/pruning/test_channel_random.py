@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 import tvm
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tvm.relax import op
 
+from tests.passes.pruning.channel_build import Build, Network, Weights
 from tests.passes.pruning.channel_evaluation import evaluate
-from tests.passes.pruning.channel_networks import Build, Network, Weights
 from tests.passes.relax_models import array
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.pruning.channel_prune import ChannelPrune
+from tvm_ext.passes.pruning import ChannelPrune
 
 _GRAPHS = int(os.environ.get("TVM_EXT_RANDOM_GRAPHS", "25"))
+# Not shrinking, which builds hundreds of graphs.
+_PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 _KINDS = (
     "conv", "conv", "conv", "groups", "depthwise", "relu", "add", "multiply", "concat", "halves",
     "slice", "flip", "shuffle", "pool", "pad", "gate",
@@ -113,7 +115,7 @@ def _zeroed(weights: Weights, new: tvm.IRModule) -> Weights:
     return zeroed
 
 
-@settings(max_examples=_GRAPHS, deadline=None)
+@settings(max_examples=_GRAPHS, deadline=None, phases=_PHASES)
 @given(st.data(), st.sampled_from([0.25, 0.5, 0.8]), st.sampled_from([1, 2]))
 def test_random_graphs(data, density, multiple):
     network = Network("random", Drawn(data.draw).body, [], (1, 3, 4, 4))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.pruning.channel_networks import NETWORKS, Weights
-from tvm_ext.passes.pruning.channel_prune import ChannelPrune
+from tests.passes.pruning.channel_build import Weights
+from tests.passes.pruning.channel_networks import NETWORKS
+from tvm_ext.passes.pruning import ChannelPrune
 
 
 def report_of(name):

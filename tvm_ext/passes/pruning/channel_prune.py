@@ -101,7 +101,24 @@ class ChannelPrune:
         return pruned
 
     def apply(self, mod: tvm.IRModule) -> tuple[tvm.IRModule, ChannelReport]:
-        """The pruned module and what has been done."""
+        """Prune `main`.
+
+        Parameters
+        ----------
+        mod : tvm.IRModule
+            As `load_model` gives it, or behind graph passes that don't cut it into groups yet.
+
+        Returns
+        -------
+        tvm.IRModule
+            The smaller model, with the inputs and outputs of `mod`.
+        ChannelReport
+
+        Raises
+        ------
+        PruningError
+            As the class says.
+        """
         folded = FoldConstants()(mod)
         layers = prunables(folded)
         if not layers:
