@@ -36,7 +36,9 @@ def interpreter() -> Path:
     chosen = os.environ.get(INTERPRETER)
     python = Path(chosen) if chosen else Path(sys.prefix) / "deepsparse" / "bin" / "python"
     if not python.exists():
-        raise DeepSparseError(f"not installed: there is no {python}")
+        # In results, a path of this machine would mean nothing.
+        where = python if chosen else "deepsparse/bin/python in the environment"
+        raise DeepSparseError(f"not installed: there is no {where}")
     return python
 
 
