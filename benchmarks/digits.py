@@ -144,7 +144,7 @@ DATA = {"digits": digits, "mnist": mnist}
 # By data set: the 28x28 images are halved by the first convolution.
 MODELS = {
     "digits": {"VGG-like": VggLike, "ResNet-like": ResNetLike},
-    "mnist": {"VGG-like": partial(VggLike, width=16, stride=2)},
+    "mnist": {"VGG-like": partial(VggLike, stride=2)},
 }
 
 
