@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tvm_ext
 from tests import models
-from tvm_ext.errors import PlanError
+from tvm_ext.errors import ArtifactError, PlanError
 from tvm_ext.plan import DEVICES, SOURCES, STORAGES, LayerPlan, Plan
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=12)
@@ -151,3 +151,10 @@ def test_table_names_every_layer(plan: Plan) -> None:
     text = str(plan)
     assert all(layer.name in text for layer in plan)
     assert "total" in text
+
+
+def test_a_plan_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "plan.yaml").mkdir()
+    with pytest.raises(ArtifactError, match=r"can't write .*plan\.yaml"):
+        Plan(target="a CPU", layers=[]).save(tmp_path / "plan.yaml")
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.yaml"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -16,6 +16,7 @@ from tvm_ext.frontend import load_model
 from tvm_ext.fusion_database import FusionDatabase
 from tvm_ext.fusion_profile import CostProfile, MeasuredProfile
 from tvm_ext.layers import Layer, layers
+from tvm_ext.lower import Progress
 from tvm_ext.passes import UniversalFusion
 from tvm_ext.passes.fusion.decisions import Profile
 from tvm_ext.pipeline import graph_pipeline
@@ -24,7 +25,6 @@ from tvm_ext.target import CpuTarget, resolve
 
 Model = Any
 Target = str | Mapping[str, Any] | CpuTarget
-Progress = Callable[[str], None]
 
 
 def build(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import yaml
 
 from tvm_ext.errors import PlanError
+from tvm_ext.files import replacing
 
 SCHEMA_VERSION = 1
 SOURCES = ("default", "bank", "transfer", "tuned", "user")
@@ -156,13 +156,16 @@ class Plan:
         return cls(str(data["target"]), layers)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the YAML; a failure leaves no partial file."""
-        path = Path(path)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
-        ) as stream:
-            stream.write(self.to_yaml())
-        os.replace(stream.name, path)
+        """Write the YAML; a failure leaves no partial file.
+
+        Raises
+        ------
+        ArtifactError
+            The file can't be written.
+        """
+        text = self.to_yaml()
+        with replacing(Path(path)) as stream:
+            stream.write(text.encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:

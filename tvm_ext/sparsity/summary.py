@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from tvm_ext.sparsity.column_panels import count_vectors
+from tvm_ext.sparsity.kernel_patterns import MOST_TAPS, KernelPatterns
 
 # Rows of the panels that sparse kernels take.
 PANEL_ROWS = (1, 2, 4, 8, 16)
@@ -25,18 +27,23 @@ class Sparsity:
     nonzeros : int
     vectors : tuple of (int, int)
         For each number of rows a panel, the vectors that `ColumnPanels` keeps.
+    patterns : KernelPatterns, optional
+        Of two-dimensional kernels of several taps.
     """
 
     weights: int
     nonzeros: int
     vectors: tuple[tuple[int, int], ...]
+    patterns: KernelPatterns | None = None
 
     @classmethod
     def of(cls, weights: np.ndarray) -> Sparsity:
         """The counts of (filters, ...) weights."""
         matrix = weights.reshape(len(weights), -1)
         vectors = tuple((rows, count_vectors(matrix, rows)) for rows in PANEL_ROWS)
-        return cls(weights.size, int(np.count_nonzero(weights)), vectors)
+        patterned = weights.ndim == 4 and 1 < prod(weights.shape[2:]) <= MOST_TAPS
+        patterns = KernelPatterns.of(weights) if patterned else None
+        return cls(weights.size, int(np.count_nonzero(weights)), vectors, patterns)
 
     @property
     def density(self) -> float:
@@ -48,7 +55,9 @@ class Sparsity:
         factor = density / self.density if self.nonzeros else 0.0
         # A panel can't keep more vectors than it has columns.
         vectors = tuple((r, min(round(n * factor), self.weights // r)) for r, n in self.vectors)
-        return replace(self, nonzeros=round(self.weights * density), vectors=vectors)
+        patterns = self.patterns.scaled(factor) if self.patterns is not None else None
+        nonzeros = round(self.weights * density)
+        return replace(self, nonzeros=nonzeros, vectors=vectors, patterns=patterns)
 
     def kept(self, rows: int) -> int:
         """Vectors that `ColumnPanels` keeps with so many rows a panel."""

@@ -147,3 +147,12 @@ def test_layers_it_does_not_take(shape: Any, options: dict[str, Any], reason: st
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         PatternPrune(**options)
+
+
+@pytest.mark.parametrize("connectivity", [1.0, 0.4])
+def test_pruned_weights_stay_as_they_are(connectivity: float) -> None:
+    """Removed kernels have no say in which patterns are the frequent ones."""
+    scheme = PatternPrune(patterns=4, connectivity=connectivity)
+    weights = array(2, 24, 16, 3, 3)
+    mask = scheme.mask(weights)
+    np.testing.assert_array_equal(scheme.mask(weights * mask), mask)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
-import tvm_ffi
 
 from tvm_ext.errors import PruningError
 from tvm_ext.passes.fold_constants import FoldConstants
@@ -21,9 +20,6 @@ from tvm_ext.passes.pruning.selection import Patterns, as_patterns, select
 # Channels of a shuffle are tied, so that it stays one, unless less than this share of the filters
 # would go that go without.
 _TIED_SHARE = 0.9
-
-# TVM runs passes in C++, from where errors come back as their registered class.
-tvm_ffi.register_error(PruningError)
 
 
 @tvm.transform.module_pass(opt_level=0, name="ChannelPrune")

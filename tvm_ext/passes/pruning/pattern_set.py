@@ -63,7 +63,8 @@ def common_patterns(
     Parameters
     ----------
     energies : sequence of ndarray
-        (..., taps): the squared weights of kernels, an array a layer.
+        (..., taps): the squared weights of kernels, an array a layer. Kernels of zeros alone, as
+        connectivity pruning leaves them, have no natural pattern, unless all are.
     kernel : (int, int)
         Height and width, whose product are the taps.
     entries : int
@@ -73,6 +74,8 @@ def common_patterns(
     """
     taps = kernel[0] * kernel[1]
     energy = np.concatenate([e.reshape(-1, taps) for e in energies])
+    kept = energy.any(axis=1)
+    energy = energy[kept] if kept.any() else energy
     ranked = energy.copy()
     ranked[:, taps // 2] = np.inf
     chosen = np.argsort(-ranked, axis=1, kind="stable")[:, :entries]
@@ -83,8 +86,8 @@ def common_patterns(
     found, first, inverse, number = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
-    kept = np.bincount(inverse, (energy * natural).sum(axis=1), len(found))
-    best = np.lexsort((-kept, -number))[:count]
+    strength = np.bincount(inverse, (energy * natural).sum(axis=1), len(found))
+    best = np.lexsort((-strength, -number))[:count]
     return [_pattern(natural[i].reshape(kernel)) for i in first[best]]
 
 

@@ -6,19 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import tvm
-import tvm_ffi
 
-from tvm_ext.errors import OptionError, PruningError
 from tvm_ext.passes.pruning.apply import check_scheme, choose_layers, prune_layers
 from tvm_ext.passes.pruning.options import check_density
 from tvm_ext.passes.pruning.prunable import prunables
 from tvm_ext.passes.pruning.report import PruningReport
 from tvm_ext.passes.pruning.scheme import Scheme
 from tvm_ext.passes.pruning.selection import Patterns, as_patterns
-
-# TVM runs passes in C++, from where errors come back as their registered class.
-tvm_ffi.register_error(OptionError)
-tvm_ffi.register_error(PruningError)
 
 
 @tvm.transform.module_pass(opt_level=0, name="Prune")
