@@ -8,13 +8,14 @@ for a column serves every channel of the panel. `sparse_conv_kernel` has the loo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import costs, emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse
 from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
@@ -30,6 +31,11 @@ _TASK_SECONDS = 2e-7
 # Cycles in which a vector is copied, or finished and stored.
 _COPY_CYCLES = 1.5
 _FINISH_CYCLES = 4.0
+# Cycles that a vector takes longer from the second cache, in which one goes there and back, and of
+# a loop over columns beside them.
+_L2_CYCLES = 0.8
+_WAIT_CYCLES = 3.0
+_RUN_CYCLES = 15.0
 
 
 class SparseConv(Algorithm[ConvWorkload]):
@@ -38,8 +44,9 @@ class SparseConv(Algorithm[ConvWorkload]):
     A subclass names the numbers of channels that its `panels` may have.
 
     Parameters of the plan: `channels` of a panel and `vectors` of positions in registers; `chunk`
-    rows (or positions, when the kernel is 1x1) that a task computes; `pieces` parts of the panels,
-    equal in what they keep, that threads share.
+    rows (or positions, when the kernel is 1x1) that a task computes; `depth` input channels that it
+    takes at a time, so that they fit the first cache; `pieces` parts of the panels, equal in what
+    they keep, that threads share.
     """
 
     workload_type: ClassVar[type] = ConvWorkload
@@ -66,6 +73,7 @@ class SparseConv(Algorithm[ConvWorkload]):
             "channels": tuple(sorted({t.channels for t in tiles})),
             "vectors": tuple(sorted({t.vectors for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
+            "depth": cuts.divisors(w.in_channels),
             "pieces": tuple(range(1, self._most_pieces(w) + 1)),
         }
 
@@ -78,11 +86,11 @@ class SparseConv(Algorithm[ConvWorkload]):
             if SparseGeometry.of(w, 1).flat:
                 chunk = min(extent, -(-chunk // target.lanes) * target.lanes)
             g = SparseGeometry.of(w, chunk)
-            for tile in self._tiles(w, g, target):
+            for tile, depth in product(self._tiles(w, g, target), _depths(g, target)):
                 for pieces in sorted({1, min(target.cores, self._most_pieces(w))}):
                     params = {
                         "channels": tile.channels, "vectors": tile.vectors, "chunk": chunk,
-                        "pieces": pieces,
+                        "depth": depth, "pieces": pieces,
                     }  # fmt: skip
                     options.append((self.cost(w, params, target), count * pieces, params))
         return min(options, key=lambda option: option[:2])[-1]
@@ -104,7 +112,12 @@ class SparseConv(Algorithm[ConvWorkload]):
         kept = w.sparsity.kept(tile.channels)
         count, pieces = tasks(w, g), params["pieces"]
         cycles = kept * pass_cycles(tile, vectors, g.flat, target)
-        cycles += _COPY_CYCLES * pieces * g.size / target.lanes
+        # Vectors that come from the second cache, and sums that wait in it.
+        cycles += kept * vectors * _L2_CYCLES * _behind(4 * g.size, target)
+        runs = -(-w.out_channels // tile.channels) * -(-vectors // tile.vectors)
+        waiting = _RUN_CYCLES * runs + _WAIT_CYCLES * vectors * w.out_channels
+        cycles += (w.in_channels // g.channels - 1) * waiting
+        cycles += _COPY_CYCLES * pieces * w.in_channels * g.plane / target.lanes
         cycles += _FINISH_CYCLES * vectors * w.out_channels
         # Two vectors of multiply-adds a cycle are the peak.
         work = count * (cycles * 4 * target.lanes / target.fma_peak + pieces * _TASK_SECONDS)
@@ -134,16 +147,48 @@ class SparseConv(Algorithm[ConvWorkload]):
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:  # fmt: skip
         w = workload
-        columns = geometry(w, params, target).offsets().reshape(w.groups, -1)
+        g = geometry(w, params, target)
+        taps = prod(w.kernel)
         # The filters of a group have zeros in all columns of the others.
-        dense = np.zeros((w.groups, w.out_channels // w.groups, *columns.shape), "float32")
+        per_group = w.in_channels // w.groups
+        dense = np.zeros((w.groups, w.out_channels // w.groups, w.groups, per_group * taps), "f4")
         group = np.arange(w.groups)
-        dense[group, :, group] = weights[0].reshape(w.groups, *dense.shape[1:2], -1)
-        panels = ColumnPanels.from_dense(dense.reshape(w.out_channels, -1), params["channels"])
-        shares = equal_shares(panels.pointers, params["pieces"])
-        return [panels.values, columns.reshape(-1)[panels.columns], panels.pointers, shares]
+        dense[group, :, group] = weights[0].reshape(w.groups, -1, per_group * taps)
+        by_part = dense.reshape(w.out_channels, -1, g.channels * taps)
+        parts = [
+            ColumnPanels.from_dense(by_part[:, part], params["channels"])
+            for part in range(by_part.shape[1])
+        ]
+        kept = np.stack([np.diff(panels.pointers) for panels in parts])
+        shares = equal_shares(_pointers(kept.sum(axis=0)), params["pieces"])
+        offsets = g.offsets().reshape(-1)
+        return [
+            np.concatenate([panels.values for panels in parts]),
+            np.concatenate([offsets[panels.columns] for panels in parts]),
+            _pointers(kept.reshape(-1)),
+            shares,
+        ]
 
     def kernel(
         self, workload: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
     ) -> tirx.PrimFunc:
         return emit.build(lambda: emit_sparse_conv(workload, params, target))
+
+
+def _pointers(counts: np.ndarray) -> np.ndarray:
+    """Where runs of so many begin, and where the last one ends."""
+    return np.concatenate([[0], counts.cumsum()]).astype("int32")
+
+
+def _depths(g: SparseGeometry, target: CpuTarget) -> list[int]:
+    """All channels at once, and the most that fill half the first cache, or all of it."""
+    found = {g.channels}
+    for nbytes in (target.l1d / 2, target.l1d):
+        fitting = [d for d in cuts.divisors(g.channels) if 4 * d * g.plane <= nbytes]
+        found.update(fitting[-1:])
+    return sorted(found)
+
+
+def _behind(nbytes: float, target: CpuTarget) -> float:
+    """How much of a copy of so many bytes isn't in the first cache, from 0 to 1."""
+    return min(1.0, max(0.0, nbytes / (target.l1d / 2) - 1))

@@ -1,9 +1,10 @@
 """The loops of a convolution that skips zeros: from a planar copy, column by column.
 
-A task copies the rows that it needs (`sparse_stage`). Then each panel of output channels passes
-over them: a tile of its channels x vectors of positions accumulates in registers while a loop takes
-the panel's columns one after the other. Of a column it reads where its input starts, one weight a
-channel, and the vectors there.
+A task copies the rows that it needs (`sparse_stage`), of some input channels at a time. Then each
+panel of output channels passes over them: a tile of its channels x vectors of positions accumulates
+in registers while a loop takes the panel's columns one after the other. Of a column it reads where
+its input starts, one weight a channel, and the vectors there. If the channels come in several
+parts, the sums wait in memory for the next one.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
 from tvm_ext.schedules.pointer_run import pointer_run
 from tvm_ext.schedules.sparse_geometry import SparseGeometry
-from tvm_ext.schedules.sparse_stage import stage_planes
+from tvm_ext.schedules.sparse_stage import blank_gaps, stage_planes
 from tvm_ext.target import CpuTarget
 
 
 def geometry(w: ConvWorkload, params: Params, target: CpuTarget) -> SparseGeometry:
     """The geometry of the plan's tasks."""
-    return SparseGeometry.of(w, params["chunk"], params["vectors"] * target.lanes)
+    return SparseGeometry.of(w, params["chunk"], params["vectors"] * target.lanes, params["depth"])
 
 
 def emit_sparse_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the loops over tasks, panels, tiles and columns."""
     g, v = geometry(w, params, target), target.lanes
     size, pieces, chunk = params["channels"], params["pieces"], params["chunk"]
-    panels = -(-w.out_channels // size)
+    panels, parts = -(-w.out_channels // size), w.in_channels // params["depth"]
     kept = tirx.Var("kept", "int32")
 
     data = emit.argument("data", w.in_shape)
     values = emit.argument("values", (kept, size))
     columns = emit.argument("columns", (kept,), "int32")
-    pointers = emit.argument("pointers", (panels + 1,), "int32")
+    pointers = emit.argument("pointers", (parts * panels + 1,), "int32")
     shares = emit.argument("shares", (pieces + 1,), "int32")
     operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
@@ -52,31 +53,40 @@ def emit_sparse_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None
         T.buffer_store(out, apply_epilogue(epilogue, operands, 0, index, [value]), index)
 
     def task(n: Any, slices: Any, first: Any, piece: Any) -> None:
-        copy = stage_planes(g, data, n, slices, first, v)
+        copy = emit.workspace((g.size,))
+        blank_gaps(g, copy, v)
         direct = g.flat and g.chunk % v == 0 and w.out_channels % size == 0
-        line = None if direct else emit.workspace((size, g.positions + g.slack))
+        positions = g.positions + g.slack
+        # Of all panels: how many a piece has is known when it runs.
+        partial = emit.workspace((panels, size, positions)) if parts > 1 else None
+        line = None if direct else emit.workspace((size, positions))
 
-        def tile_at(panel: Any, start: Any, vectors: int) -> None:
+        def tile_at(part: Any, panel: Any, start: Any, vectors: int, last: bool) -> None:
+            def waiting(r: Any, c: Any, lane: Any) -> list[Any]:
+                return [panel, r, start + c * v + lane]
+
             acc = emit.RegisterTile(size, vectors, v)
-            acc.zero()
-            with pointer_run(pointers, panel) as j:
+            if isinstance(part, int) and part == 0:
+                acc.zero()
+            else:
+                acc.fill(lambda r, c, lane: partial[tuple(waiting(r, c, lane))])
+            with pointer_run(pointers, part * panels + panel) as j:
                 acc.multiply_add(
                     lambda r: values[j, r],
                     lambda c, lane: copy[columns[j] + start + c * v + lane],
                     by_columns=size < vectors,
                 )
-            if line is None:
-                acc.each(
-                    lambda r, c, lane: store(
-                        [n, panel * size + r, 0, first + start + c * v + lane], acc.get(r, c, lane)
-                    )
-                )
-            else:
-                acc.each(
-                    lambda r, c, lane: T.buffer_store(
-                        line, acc.get(r, c, lane), [r, start + c * v + lane]
-                    )
-                )
+
+            def keep(r: Any, c: Any, lane: Any) -> None:
+                value = acc.get(r, c, lane)
+                if not last:
+                    T.buffer_store(partial, value, waiting(r, c, lane))
+                elif line is None:
+                    store([n, panel * size + r, 0, first + start + c * v + lane], value)
+                else:
+                    T.buffer_store(line, value, [r, start + c * v + lane])
+
+            acc.each(keep)
 
         def rows_of(panel: Any) -> None:
             """What the positions of `line` are in the output."""
@@ -102,14 +112,24 @@ def emit_sparse_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None
                 else:
                     body()
 
-        with pointer_run(shares, piece) if pieces > 1 else emit.loop(panels) as panel:
-            start = 0
-            for count, vectors in cuts.split_extent(-(-g.positions // v), params["vectors"]):
-                with emit.loop(count) as t:
-                    tile_at(panel, start + t * (vectors * v), vectors)
-                start += count * vectors * v
-            if line is not None:
-                rows_of(panel)
+        def pass_over(part: Any, last: bool) -> None:
+            """All panels of the piece, for one part of the channels."""
+            stage_planes(g, copy, data, n, part * params["depth"], slices, first, v)
+            with pointer_run(shares, piece) if pieces > 1 else emit.loop(panels) as panel:
+                start = 0
+                for count, vectors in cuts.split_extent(-(-g.positions // v), params["vectors"]):
+                    with emit.loop(count) as t:
+                        tile_at(part, panel, start + t * (vectors * v), vectors, last)
+                    start += count * vectors * v
+                if last and line is not None:
+                    rows_of(panel)
+
+        pass_over(0, last=parts == 1)
+        if parts > 2:
+            with emit.loop(parts - 2) as part:
+                pass_over(part + 1, last=False)
+        if parts > 1:
+            pass_over(parts - 1, last=True)
 
     slices = () if g.flat else g.out[:-2]
     tasks = -(-g.extent // chunk)

@@ -29,6 +29,8 @@ class SparseGeometry:
 
     Attributes
     ----------
+    channels : int
+        That are copied at a time.
     spatial, out, kernel, stride, dilation, before : tuple of int
         As the kernel loops over them.
     flat : bool
@@ -49,15 +51,16 @@ class SparseGeometry:
     slack: int = 0
 
     @staticmethod
-    def of(w: ConvWorkload, chunk: int, slack: int = 0) -> SparseGeometry:
+    def of(
+        w: ConvWorkload, chunk: int, slack: int = 0, channels: int | None = None
+    ) -> SparseGeometry:
         w = lifted(w)
+        channels = channels or w.in_channels
         if pointwise(w) and set(w.strides) == {1}:
             one, row = (1, 1), (1, prod(w.conv_spatial))
-            return SparseGeometry(
-                w.in_channels, row, row, one, one, one, (0, 0), True, chunk, slack
-            )
+            return SparseGeometry(channels, row, row, one, one, one, (0, 0), True, chunk, slack)
         return SparseGeometry(
-            w.in_channels, w.spatial, w.conv_spatial, w.kernel, w.strides, w.dilation,
+            channels, w.spatial, w.conv_spatial, w.kernel, w.strides, w.dilation,
             w.pad_before, False, chunk, slack,
         )  # fmt: skip
 

@@ -15,35 +15,33 @@ from tvm_ext.schedules.sparse_geometry import SparseGeometry
 
 
 def stage_planes(
-    g: SparseGeometry, data: Any, n: Any, slices: Sequence[Any], first: Any, lanes: int
-) -> Any:
+    g: SparseGeometry, copy: Any, data: Any, n: Any, channel: Any, slices: Sequence[Any],
+    first: Any, lanes: int,
+) -> None:  # fmt: skip
     """Copy the rows of a task that starts at row (or position) `first` of the output's `slices`.
 
     Parameters
     ----------
+    copy : Buffer
+        Flat; see `SparseGeometry`.
     data : Buffer
         (batch, channels, *spatial).
+    channel : int or expression
+        The first of the channels.
     lanes : int
         float32 values in a vector.
-
-    Returns
-    -------
-    Buffer
-        Flat; see `SparseGeometry`.
     """
-    copy = emit.workspace((g.size,))
-    _blank_gaps(g, copy, lanes)
     if g.flat:
         with emit.loop(g.channels) as c:
 
             def run(at: Any, width: int) -> None:
                 with emit.loop(width, "vectorized") as lane:
                     T.buffer_store(
-                        copy, data[n, c, 0, first + at + lane], [c * g.plane + at + lane]
+                        copy, data[n, channel + c, 0, first + at + lane], [c * g.plane + at + lane]
                     )
 
             emit.cover(g.chunk, lanes, run)
-        return copy
+        return
     origin = (*slices, first)
     # A row of the last phases may lie past what the taps reach, so every row is tested.
     reached = [extent + b + 1 for extent, b in zip(g.spatial, g.before, strict=True)]
@@ -60,16 +58,15 @@ def stage_planes(
         copy_row(
             g.spatial[-1], g.before[-1], g.pitch,
             row_bounds(where, g.spatial, g.before, reached),
-            lambda x, _: data[(n, c, *where, x)],
+            lambda x, _: data[(n, channel + c, *where, x)],
             lambda p, x, _, value: T.buffer_store(
                 copy, value, [c * g.plane + g.place((*phase, p), (*at, x))]
             ),
             stride=g.stride[-1], phases=g.phases[-1],
         )  # fmt: skip
-    return copy
 
 
-def _blank_gaps(g: SparseGeometry, copy: Any, lanes: int) -> None:
+def blank_gaps(g: SparseGeometry, copy: Any, lanes: int) -> None:
     """Zeros behind each plane, where the last vectors of its positions reach into.
 
     What they make of it isn't used, but subnormal numbers that happen to be there would cost some

@@ -14,6 +14,8 @@ _FMA_LATENCY = 4
 _LINES = 1.6
 _ISSUE = 3.2
 _LINE_BYTES = 64
+# Share of the shorter of loads and multiply-adds that isn't hidden behind the other.
+_EXPOSED = 0.3
 # Instructions of the loop over kept columns that aren't loads or multiply-adds.
 _LOOP = 4
 
@@ -26,24 +28,21 @@ class SparseTile:
     vectors: int
 
     def cycles(self, aligned: bool, target: CpuTarget) -> float:
-        """Cycles for one column: the tightest of four limits.
+        """Cycles for one column: the tightest of four limits, and what loads and FMAs don't hide.
 
         Parameters
         ----------
         aligned : bool
             Whether vectors of positions start at cache lines. If not, some lie in two of them.
         """
-        multiply = self.channels * self.vectors
+        count = self.channels * self.vectors
         lines = 1.0 if aligned else 2.0 - (_LINE_BYTES - 4 * (target.lanes - 1)) / _LINE_BYTES
-        loads = self.vectors * lines + self.channels + 1
+        loads = (self.vectors * lines + self.channels + 1) / _LINES
+        multiply = count / _FMA_PIPES
         # A vector that is multiplied once is the multiply-add's own operand.
         separate = self.channels + (self.vectors if self.channels > 1 else 0)
-        return max(
-            multiply / _FMA_PIPES,
-            loads / _LINES,
-            (multiply + separate + _LOOP) / _ISSUE,
-            float(_FMA_LATENCY),
-        )
+        tightest = max(multiply, loads, (count + separate + _LOOP) / _ISSUE, float(_FMA_LATENCY))
+        return tightest + _EXPOSED * min(multiply, loads)
 
 
 def fits(tile: SparseTile, target: CpuTarget) -> bool:

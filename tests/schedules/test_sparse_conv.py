@@ -67,6 +67,10 @@ def test_parameters_change_the_loops_only(name: str) -> None:
         "uneven chunks": sparse_case(name, SMALL, conv, chunk=4, vectors=2),
         "one chunk": sparse_case(name, SMALL, conv, chunk=6, vectors=3, channels=rows),
         "shared": sparse_case(name, SMALL, conv, pieces=2),
+        "channel by channel": sparse_case(name, SMALL, conv, depth=1),
+        "two parts": sparse_case(name, flat, pointwise, depth=3, chunk=32),
+        "three parts, shared": sparse_case(name, flat, pointwise, depth=2, pieces=2),
+        "all at once": sparse_case(name, flat, pointwise, depth=6),
         "positions": sparse_case(name, flat, pointwise, chunk=16, vectors=1),
         "uneven positions": sparse_case(name, flat, pointwise, chunk=37, vectors=2, channels=rows),
     }
