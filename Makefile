@@ -26,6 +26,8 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_pools --write
 	$(BIN)/python -m benchmarks.bench_sparse_kernels --write
 	$(BIN)/python -m benchmarks.bench_sparse --write
+	$(BIN)/python -m benchmarks.bench_accuracy --write
+	$(BIN)/python -m benchmarks.bench_block_size --write
 	$(BIN)/python -m benchmarks.bench_build --write
 	$(BIN)/python -m benchmarks.bench_denormals --write
 
