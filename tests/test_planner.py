@@ -93,7 +93,8 @@ def test_winograd_states_its_tolerance():
     def body(emit, x):
         return relax.op.nn.conv2d(x, const(array(1, 128, 128, 3, 3)), padding=1)
 
-    (layer,) = planner.choose(_layers(body, x=(1, 128, 28, 28)), AVX2)
+    # Not the host's: how fast that is, is measured, and other programs slow it down.
+    (layer,) = planner.choose(_layers(body, x=(1, 128, 28, 28)), NEON)
     assert layer.algorithm == "winograd_4x4"
     assert layer.tolerance == 1e-3
 

@@ -21,6 +21,17 @@ from tvm_ext.executable import Executable  # noqa: E402
 from tvm_ext.frontend import load_model  # noqa: E402
 from tvm_ext.plan import LayerPlan, Plan  # noqa: E402
 from tvm_ext.prune import prune  # noqa: E402
+from tvm_ext.tune import tune  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["Executable", "LayerPlan", "Plan", "build", "load", "load_model", "plan", "prune"]
+__all__ = [
+    "Executable",
+    "LayerPlan",
+    "Plan",
+    "build",
+    "load",
+    "load_model",
+    "plan",
+    "prune",
+    "tune",
+]

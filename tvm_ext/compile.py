@@ -12,6 +12,7 @@ from tvm.relax import transform
 from tvm.relax.op import memory
 from tvm.script import tirx as T
 
+from tvm_ext.compile_kernels import compile_kernels
 from tvm_ext.program import Program, aligned
 from tvm_ext.target import CpuTarget
 
@@ -29,7 +30,6 @@ def compile_program(
     state = relax.Var("state", relax.TupleType(types))
     loaded: dict[int, Any] = {}
     with builder.function("main", [state], pure=False):
-        functions = {name: builder.add_func(func, name) for name, func in kernels.items()}
 
         def load(number: int) -> Any:
             if number not in loaded:
@@ -37,11 +37,9 @@ def compile_program(
             return loaded[number]
 
         for call in program.calls:
-            callee = relax.ExternFunc(call.kernel) if call.packed else functions[call.kernel]
-            types_of = [relax.TupleType([])] if call.packed else None
-            builder.emit(relax.Call(callee, [load(n) for n in call.args], ty_args=types_of))
+            _emit_call(builder, call.kernel, [load(n) for n in call.args])
         builder.emit_func_output(relax.Tuple([]))
-    return relax.build(builder.get(), target=target.tvm, relax_pipeline=_finish)
+    return _build(builder, kernels, target)
 
 
 def compile_standalone(
@@ -61,22 +59,33 @@ def compile_standalone(
         for name, n in program.inputs.items()
     ]
     with builder.function("main", params, pure=False):
-        functions = {name: builder.add_func(func, name) for name, func in kernels.items()}
         tensors = _Tensors(builder, program, constants)
         tensors.of.update(zip(program.inputs.values(), params, strict=True))
         last = _last_uses(program)
         for step, call in enumerate(program.calls):
             args = [tensors.read(number) for number in call.args]
-            callee = relax.ExternFunc(call.kernel) if call.packed else functions[call.kernel]
-            types_of = [relax.TupleType([])] if call.packed else None
-            builder.emit(relax.Call(callee, args, ty_args=types_of))
+            _emit_call(builder, call.kernel, args)
             for number in call.args[-call.outputs :]:
                 tensors.written(number)
             for root in last.get(step, ()):
                 tensors.free(root)
         results = [tensors.read(number) for number in program.outputs.values()]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    return relax.build(builder.get(), target=target.tvm, relax_pipeline=_finish)
+    return _build(builder, kernels, target)
+
+
+def _emit_call(builder: relax.BlockBuilder, kernel: str, args: list[relax.Expr]) -> None:
+    """Call a kernel, or another function that TVM finds by its name."""
+    types = [relax.TupleType([])]
+    builder.emit(relax.Call(relax.ExternFunc(kernel), args, ty_args=types))
+
+
+def _build(
+    builder: relax.BlockBuilder, kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget
+) -> relax.VMExecutable:
+    """The VM's code, with the kernels' modules imported."""
+    mod = builder.get().with_attr("external_mods", compile_kernels(kernels, target))
+    return relax.build(mod, target=target.tvm, relax_pipeline=_finish)
 
 
 class _Tensors:

@@ -83,3 +83,31 @@ class ArtifactError(TvmExtError):
 
 class DatabaseError(TvmExtError):
     """A database of measurements holds something else."""
+
+
+class TransferError(TvmExtError):
+    """A schedule can't be taken over: other loops, or a step that TensorIR refuses."""
+
+
+class TuningError(TvmExtError):
+    """Tuning can't start or go on: a wrong option, or a directory of other records."""
+
+
+class LogError(TvmExtError):
+    """A log can't be read or written: not there, without a readable record, of mixed formats."""
+
+
+class RecordError(LogError):
+    """A line of a log is no record that can be used.
+
+    Parameters
+    ----------
+    reason : str
+        The kind of defect, the same words for all lines that have it.
+    detail : str
+        What was found in this line, and what is allowed.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)

@@ -166,7 +166,8 @@ class Executable:
         """
         if self._is_loaded:
             raise ArtifactError("a loaded model has no assembly text; build it from the model")
-        return str(self._executable.mod.imports[0].inspect_source("asm"))
+        modules = [module for module in self._executable.mod.imports if module.kind == "llvm"]
+        return "\n".join(str(module.inspect_source("asm")) for module in modules)
 
     @property
     def _is_loaded(self) -> bool:

@@ -12,11 +12,12 @@ import tvm
 from tvm import relax, tirx
 
 from tvm_ext.dtypes import itemsize
+from tvm_ext.errors import PlanError
 from tvm_ext.generic import lower_generic
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
-from tvm_ext.planner import GENERIC, interchangeable, layer_blocks
+from tvm_ext.planner import GENERIC, TUNED, interchangeable, layer_blocks
 from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
@@ -26,6 +27,7 @@ from tvm_ext.schedules.layout_transform import LayoutWorkload
 from tvm_ext.schedules.slice import SliceWorkload
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
+from tvm_ext.transfer.tensor_program import tensor_program
 
 Progress = Callable[[str], None]
 
@@ -98,6 +100,7 @@ class _Lowering:
         self.tuples: dict[Any, list[int]] = {}
         self._names: dict[Any, str] = {}
         self._weights: dict[Any, list[int]] = {}
+        self._constants: dict[Any, int] = {}
 
     def define(self, var: Any, block: int, buffer: int) -> None:
         self.values.setdefault(var, {})[block] = buffer
@@ -150,6 +153,8 @@ class _Lowering:
         workload = layer.workload
         if entry.algorithm == GENERIC:
             self._generic_layer(layer)
+        elif entry.algorithm == TUNED:
+            self._tuned_layer(layer, entry)
         elif isinstance(workload, ViewWorkload):
             source = self.value(layer.inputs[0], 0, layer.name)
             self.define(layer.output, 0, self.builder.view(source, workload.out_shape))
@@ -168,6 +173,24 @@ class _Lowering:
             self.tuples[layer.output] = outputs
         else:
             self.define(layer.output, 0, outputs[0])
+
+    def _tuned_layer(self, layer: Layer, entry: LayerPlan) -> None:
+        program = tensor_program(layer)
+        if isinstance(program, str):
+            raise PlanError(f"layer {layer.name}: {TUNED} doesn't apply: {program}")
+        args = [self.value(x, 0, layer.name) for x in layer.arguments]
+        args += [self._constant(array) for array in program.constants]
+        out = self.builder.buffer(df.shape_of(layer.output), df.dtype_of(layer.output))
+        name = self.kernel(TUNED, program.workload, entry.params, (0, 0))
+        self.builder.call(name, [*args, out], 1, layer.name)
+        self.define(layer.output, 0, out)
+
+    def _constant(self, array: np.ndarray) -> int:
+        """The buffer of a constant, once for all layers that read the same memory."""
+        key = (array.ctypes.data, array.shape, str(array.dtype))
+        if key not in self._constants:
+            self._constants[key] = self.builder.constant(array)
+        return self._constants[key]
 
     def _kernel_layer(self, layer: Layer, entry: LayerPlan, pair: tuple[int, int]) -> None:
         workload = layer.workload

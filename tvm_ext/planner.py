@@ -19,6 +19,7 @@ from tvm_ext.schedules.base import Algorithm
 from tvm_ext.schedules.layout import layout_block, layout_name
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
+from tvm_ext.transfer.tensor_program import tensor_program
 
 # Seconds that starting a kernel costs, whatever it computes.
 _CALL_SECONDS = 1e-6
@@ -28,6 +29,8 @@ _GENERIC_EFFICIENCY = 0.05
 Choice = tuple[str, tuple[int, int]]
 # Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
 VIEW, GENERIC = "view", "generic"
+# TVM's own operators under a measured schedule; it takes any layer that has a tensor program.
+TUNED = "tuned"
 
 
 @dataclass
@@ -103,6 +106,9 @@ def layer_blocks(layer: Layer, entry: LayerPlan) -> tuple[int, int]:
 
 
 def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
+    if entry.algorithm == TUNED:
+        _check_tuned(layer, entry, target)
+        return
     candidates = algorithms(layer.workload)
     if entry.algorithm == GENERIC or (
         entry.algorithm == VIEW and isinstance(layer.workload, ViewWorkload)
@@ -121,6 +127,19 @@ def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
     if layer_blocks(layer, entry) not in allowed:
         shown = [_names(layer, pair) for pair in allowed]
         raise PlanError(f"layer {entry.name}: layout {entry.layout}; allowed: {shown}")
+
+
+def _check_tuned(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
+    program = tensor_program(layer)
+    if isinstance(program, str):
+        raise PlanError(f"layer {entry.name}: {TUNED} doesn't apply: {program}")
+    algorithm = algorithms(program.workload)[TUNED]
+    if wrong := algorithm.check(program.workload, entry.params, target):
+        raise PlanError(f"layer {entry.name}: {wrong}")
+    if layer_blocks(layer, entry) != (0, 0):
+        raise PlanError(
+            f"layer {entry.name}: layout {entry.layout}; {TUNED} knows the model's own alone"
+        )
 
 
 def _read_plain(layers: list[Layer], target: CpuTarget) -> set[Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tvm_ext.plan import Plan
 
 _WIDTH = 160
+_LONGEST = 40
 
 
 def render(table: Any, width: int = _WIDTH) -> str:
@@ -50,8 +51,12 @@ def plan_table(plan: Plan) -> Table:
 
 
 def format_params(params: Mapping[str, Any]) -> str:
-    """``tile=6 blocks=2``."""
-    return " ".join(f"{k}={v}" for k, v in params.items())
+    """``tile=6 blocks=2``; long values, traces of schedules, by their length."""
+    return " ".join(f"{k}={_short(str(v))}" for k, v in params.items())
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"({len(value)} characters)"
 
 
 def short_op(op: str) -> str:

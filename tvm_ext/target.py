@@ -126,7 +126,7 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
         raise TargetError(f"unknown mcpu {mcpu!r} for {arch}; near it: {near}")
     try:
         features = _features(config)
-    except (tvm.error.TVMError, ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise TargetError(f"target {target!r}: {error}") from error
     isa, lanes, registers = _vector_unit(arch, features, config)
     caches = _host_caches()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import tvm_ext
-from tvm_ext.cli import bench, build, info, plan, profile, run
+from tvm_ext.cli import bench, build, info, logs, plan, profile, run
 from tvm_ext.cli.errors import Group
 
 
@@ -23,6 +23,6 @@ def main() -> None:
 
 
 for _command in (
-    build.build, plan.plan, bench.bench, profile.profile, run.run, info.info,
+    build.build, plan.plan, bench.bench, profile.profile, run.run, info.info, logs.logs,
 ):  # fmt: skip
     main.add_command(_command)

@@ -1,0 +1,201 @@
+"""Tuning: schedules for a model's kernels from other models' records, or from a search."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tvm_ext import planner
+from tvm_ext.errors import TuningError
+from tvm_ext.plan import LayerPlan, Plan
+from tvm_ext.schedules.tuned import Tuned
+from tvm_ext.target import CpuTarget, resolve
+from tvm_ext.transfer.bank import Bank
+from tvm_ext.transfer.kernel_class import classify
+from tvm_ext.transfer.tune_candidates import transferred
+from tvm_ext.transfer.tune_donors import Donors, donor_records, read_donors
+from tvm_ext.transfer.tune_measure import Measurer
+from tvm_ext.transfer.tune_model import GroupedModel, grouped
+from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
+from tvm_ext.transfer.tune_run import TuningRun
+from tvm_ext.transfer.tune_store import TuningStore
+from tvm_ext.transfer.tune_task import TuneTask, estimated_seconds, tune_tasks
+from tvm_ext.transfer.tune_whole import built, keep_winners, layer_seconds, with_layers
+from tvm_ext.transfer.tuned_record import TunedRecord, record_name
+
+Model = Any
+Target = str | Mapping[str, Any] | CpuTarget
+
+
+def tune(
+    model: Model,
+    target: Target = "native",
+    *,
+    method: str = "transfer",
+    budget_s: float | None = None,
+    trials: int | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
+    donors: Donors | None = None,
+    top_donors: int | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
+    options: TuningOptions | None = None,
+) -> Plan:
+    """Find faster kernels for a model within a budget, for ``build(model, plan=...)``.
+
+    A kernel is a layer's TVM implementation under another schedule. It takes the layer over only
+    where it is measured to be faster than the default plan's, and where the whole model is faster
+    with it than without. Every candidate is built, run and compared with the default schedule's
+    output in processes of their own.
+
+    Parameters
+    ----------
+    model : model
+        As `build` takes it.
+    target : str, dict or CpuTarget
+        This machine, unless nothing is measured.
+    method : str
+        ``"transfer"`` takes the donors' schedules and fits them to the model's kernels (Gibson
+        and Cano, "Transfer-Tuning", PACT 2022). ``"search"`` is MetaSchedule's evolutionary
+        search. ``"transfer+search"`` starts the search from the transferred schedules.
+    budget_s : float, optional
+        Seconds, from the start, after which no further candidate is measured; the comparison of
+        whole models comes after. With 0, nothing is measured: each kernel gets the most similar
+        donor's schedule if the donor's time, scaled by the work, is less than the cost model's
+        estimate for the default.
+    trials : int, optional
+        The most candidates, those of earlier runs with the same `work_dir` included.
+    work_dir : path, optional
+        Keeps the records, as MetaSchedule's JSON database; a later run with the same folder, also
+        after a kill, doesn't measure again what is there. Without, they are lost.
+    donors : dict of str to records, or paths
+        Records by donor's name, or other runs' `work_dir`; without, the bank's for this CPU.
+    top_donors : int, optional
+        Use so many donors, chosen by equation 6.1 of Gibson and Cano; all of them without.
+    input_shapes : dict, optional
+        As for `build`.
+    progress : callable, optional
+        Given a `TuningProgress` after each batch of measurements.
+    options : TuningOptions, optional
+        Finer ones; the arguments above take the place of theirs where given.
+
+    Returns
+    -------
+    Plan
+        The default plan with the winners, whose `source` is ``"transfer"`` or ``"tuned"``.
+
+    Raises
+    ------
+    TuningError
+        An option is wrong, a donor can't be read, or the target isn't this machine.
+    ArtifactError
+        There is no C compiler, which measuring needs.
+    ModelError, InputShapeError, TargetError
+        As for `build`.
+    """
+    started = time.monotonic()
+    given: dict[str, Any] = {
+        "budget_s": budget_s, "trials": trials, "top_donors": top_donors, "progress": progress,
+    }  # fmt: skip
+    chosen = replace(
+        options or TuningOptions(), method=method,
+        **{key: value for key, value in given.items() if value is not None},
+    )  # fmt: skip
+    cpu = resolve(target)
+    if chosen.budget_s != 0 and not cpu.is_host:
+        raise TuningError(f"can't measure for {cpu.name} on this machine; allowed: budget_s=0")
+    known: Mapping[str, Sequence[TunedRecord]] = {}
+    if chosen.transfers:
+        known = Bank.shipped(cpu).donors if donors is None else read_donors(donors)
+    if chosen.method == "transfer" and not any(known.values()):
+        raise TuningError("method 'transfer' needs donors with records; there are none")
+    cut = grouped(model, cpu, input_shapes)
+    default = planner.choose(cut.layers, cpu)
+    if chosen.budget_s == 0:
+        return _unmeasured(cut, default, known, cpu, chosen)
+    with tempfile.TemporaryDirectory(prefix="tvm_ext-tune-") as temporary:
+        folder = temporary if work_dir is None else work_dir
+        return _measured(cut, default, known, cpu, chosen, folder, started)
+
+
+def _unmeasured(
+    cut: GroupedModel, default: Plan, known: Mapping[str, Sequence[TunedRecord]],
+    cpu: CpuTarget, options: TuningOptions,
+) -> Plan:  # fmt: skip
+    seconds = estimated_seconds(default)
+    records = _records(cut, known, cpu, options, seconds)
+    changes: dict[str, LayerPlan] = {}
+    for task in tune_tasks(cut.layers, seconds):
+        function = task.program.workload.function
+        first = next(transferred(function, records, cpu), None)
+        if first is not None and task.gain(first.predicted_s) > 0:
+            changes.update(_entries(task, default, first.trace, first.predicted_s, "transfer"))
+    return with_layers(default, changes)
+
+
+def _measured(
+    cut: GroupedModel, default: Plan, known: Mapping[str, Sequence[TunedRecord]],
+    cpu: CpuTarget, options: TuningOptions, folder: str | os.PathLike[str], started: float,
+) -> Plan:  # fmt: skip
+    deadline = started + (float("inf") if options.budget_s is None else options.budget_s)
+    # Before any worker starts, which would disturb it.
+    seconds = layer_seconds(built(cut, default, cpu))
+    tasks = tune_tasks(cut.layers, seconds)
+    with (
+        TuningStore(folder) as store,
+        Measurer(cpu, store.scratch, options.measure) as measurer,
+    ):
+        run = TuningRun(
+            tasks, store, measurer, cpu, options, sum(seconds.values()), started, deadline
+        )
+        if options.transfers:
+            run.transfer(_records(cut, known, cpu, options, seconds))
+        if options.searches:
+            run.search()
+        winners: list[tuple[TuneTask, TunedRecord]] = []
+        for task in tasks:
+            best = run.best(task)
+            if best is not None and task.gain(best.seconds) > 0:
+                winners.append((task, best))
+        winners.sort(key=lambda pair: -pair[0].gain(pair[1].seconds))
+        changes = [
+            _entries(
+                task, default, best.trace, best.seconds,
+                "transfer" if best.trace in run.from_donors else "tuned",
+            )
+            for task, best in winners
+        ]  # fmt: skip
+    return keep_winners(cut, default, changes, cpu, options.rounds)
+
+
+def _records(
+    cut: GroupedModel, known: Mapping[str, Sequence[TunedRecord]], cpu: CpuTarget,
+    options: TuningOptions, seconds: Mapping[str, float],
+) -> list[TunedRecord]:  # fmt: skip
+    times = {layer.name: seconds.get(layer.name, 0.0) for layer in cut.layers}
+    shares = classify(cut.layers, cpu, times).shares
+    return donor_records(known, shares, options.top_donors)
+
+
+def _entries(
+    task: TuneTask, default: Plan, trace: str, seconds: float, source: str
+) -> dict[str, LayerPlan]:
+    """The entries of a kernel's layers with its new schedule."""
+    params = {"record": record_name(task.key, trace), "trace": trace}
+    return {
+        name: replace(
+            default[name], algorithm=Tuned.name, params=params, layout=_plain(default[name]),
+            storage="dense", source=source, estimate_us=seconds * 1e6, tolerance=1e-4, rejected={},
+        )
+        for name in task.layers
+    }  # fmt: skip
+
+
+def _plain(entry: LayerPlan) -> list[str]:
+    """The model's own layouts, by their names for these ranks: NCHW for NCHW16c."""
+    return [re.sub(r"\d+c$", "", name) for name in entry.layout]
