@@ -23,7 +23,7 @@ from benchmarks import results
 
 FEWER = 8.0
 LOSS_LIMIT = 0.5
-PATTERN, BLOCKS, MAGNITUDE = "4-entry patterns, connectivity", "blocks of 16 filters", "magnitude"
+PATTERN, BLOCKS, MAGNITUDE = "4-entry patterns, connectivity", "blocks of 4 filters", "magnitude"
 HEADER = (
     "data", "model", "pruning", "MACs, x fewer", "dense, %", "pruned, %", "trained, %",
     "loss, points", "in the worst fold",
@@ -83,7 +83,7 @@ def schemes(model: Any, image: Any) -> dict[str, dict[str, Any]]:
     # A little less, as counts of kernels and columns are rounded.
     density = 0.99 * (count_macs(model, image) / FEWER - fixed) / (sum(macs.values()) - fixed)
     ends = {first: None, last: None}
-    magnitude, blocks = MagnitudePrune(density), BlockPrune(density, (16, 1024))
+    magnitude, blocks = MagnitudePrune(density), BlockPrune(density, (4, 1024))
     # A kernel of one weight has no pattern, but it can be removed.
     single = {n: magnitude for n in macs if model.get_submodule(n).weight[0, 0].numel() == 1}
     return {
