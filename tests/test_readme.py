@@ -11,7 +11,8 @@ from tests.markdown import ROOT, python_blocks
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("README.md", 2), ("docs/plan.md", 2), ("docs/pruning.md", 1)]
+    ("name", "count"),
+    [("README.md", 2), ("docs/plan.md", 2), ("docs/pruning.md", 1), ("docs/transfer.md", 3)],
 )
 def test_examples(
     name: str,
@@ -32,7 +33,9 @@ def test_examples(
 
 
 def test_links() -> None:
-    for name in ("README.md", "CONTRIBUTING.md", "docs/plan.md", "docs/pruning.md"):
+    for name in (
+        "README.md", "CONTRIBUTING.md", "docs/plan.md", "docs/pruning.md", "docs/transfer.md",
+    ):  # fmt: skip
         prose = re.sub(r"`[^`]*`", "", (ROOT / name).read_text(encoding="utf-8"))
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", prose):
             assert (ROOT / name).parent.joinpath(target).exists(), f"{name}: {target}"

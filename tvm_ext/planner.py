@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -23,6 +24,8 @@ from tvm_ext.transfer.tensor_program import tensor_program
 
 # Seconds that starting a kernel costs, whatever it computes.
 _CALL_SECONDS = 1e-6
+# The largest relative error that a measured schedule may show; it was checked when it was measured.
+_TUNED_TOLERANCE = 1e-4
 # Share of the FMA peak that TVM's own operators under the default schedule are taken to reach.
 _GENERIC_EFFICIENCY = 0.05
 # An algorithm and its layouts.
@@ -31,6 +34,31 @@ Choice = tuple[str, tuple[int, int]]
 VIEW, GENERIC = "view", "generic"
 # TVM's own operators under a measured schedule; it takes any layer that has a tensor program.
 TUNED = "tuned"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A measured schedule for a layer.
+
+    Attributes
+    ----------
+    params : dict
+        Of the algorithm ``tuned``.
+    seconds : float
+        What it is expected to take.
+    """
+
+    params: dict[str, Any]
+    seconds: float
+
+
+# What takes less than so many seconds for a layer; or why there is nothing, empty if nothing fits.
+Offers = Callable[[Layer, float], Offer | str]
+
+
+def no_offers(layer: Layer, limit_s: float) -> Offer | str:
+    """Nothing was measured."""
+    return ""
 
 
 @dataclass
@@ -57,10 +85,12 @@ def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
     )
 
 
-def choose(layers: list[Layer], target: CpuTarget) -> Plan:
+def choose(layers: list[Layer], target: CpuTarget, offers: Offers = no_offers) -> Plan:
     """Plan every layer in order.
 
-    A layer sees the layouts that its producers chose, and whether a reader has no choice.
+    A layer sees the layouts that its producers chose, and whether a reader has no choice. Where
+    `offers` has a measured schedule that beats the best estimate, conversions to the model's own
+    layout and back included, it is taken.
     """
     values = _Values()
     plain = _read_plain(layers, target)
@@ -72,6 +102,7 @@ def choose(layers: list[Layer], target: CpuTarget) -> Plan:
     plans = []
     for layer in layers:
         plan = _choose_layer(layer, target, values, plain, forced.get(layer.name))
+        plan = _with_offer(layer, plan, target, values, offers)
         plans.append(plan)
         _record(layer, plan, values)
         if layer_blocks(layer, plan)[1] == 0:
@@ -266,6 +297,32 @@ def _choose_layer(
     )  # fmt: skip
 
 
+def _with_offer(
+    layer: Layer, plan: LayerPlan, target: CpuTarget, values: _Values, offers: Offers
+) -> LayerPlan:
+    """The layer under a measured schedule, if that beats its plan; else the reason joins it."""
+    workload = layer.workload
+    if isinstance(workload, (ViewWorkload, ConcatWorkload)):
+        # Nothing to compute, or nothing once the parts are computed in place.
+        return plan
+    ours = plan.estimate_us * 1e-6 + _conversion_of(_reads(layer, plan), target, values)
+    around = _conversion_of([(var, 0) for var in layer.arguments], target, values)
+    block = layer_blocks(layer, plan)[1]
+    if block and not interchangeable(df.shape_of(layer.output), block, 0):
+        # The readers were to get it in blocks.
+        around += _conversion(df.shape_of(layer.output), target)
+    offer = offers(layer, ours - around)
+    if isinstance(offer, str):
+        return replace(plan, rejected={**plan.rejected, TUNED: offer}) if offer else plan
+    against = f"{ours * 1e6:.0f} us against {(offer.seconds + around) * 1e6:.0f} us"
+    return replace(
+        plan, algorithm=TUNED, params=offer.params, layout=_names(layer, (0, 0)), storage="dense",
+        source="bank", estimate_us=offer.seconds * 1e6, gflop=workload.flops / 1e9,
+        megabytes=workload.bytes / 1e6, tolerance=_TUNED_TOLERANCE,
+        rejected={**plan.rejected, plan.algorithm: against},
+    )  # fmt: skip
+
+
 def _with_reader(
     seconds: float, shape: tuple[int, ...], block: int, target: CpuTarget
 ) -> tuple[float, bool]:
@@ -314,9 +371,14 @@ def _operands(layer: Layer) -> Any:
 
 def _conversions(layer: Layer, pair: tuple[int, int], target: CpuTarget, values: _Values) -> float:
     """Seconds to bring what the layer reads into its layouts."""
+    return _conversion_of(_needed(layer, pair), target, values)
+
+
+def _conversion_of(needed: Iterable[tuple[Any, int]], target: CpuTarget, values: _Values) -> float:
+    """Seconds to make (value, block) pairs that aren't at hand."""
     return sum(
         _conversion(df.shape_of(var), target)
-        for var, block in _needed(layer, pair)
+        for var, block in needed
         if not values.at_hand(var, block)
     )
 
@@ -326,8 +388,13 @@ def _conversion(shape: tuple[int, ...], target: CpuTarget) -> float:
 
 
 def _record(layer: Layer, plan: LayerPlan, values: _Values) -> None:
-    pair = layer_blocks(layer, plan)
-    reads = [(var, 0) for var in layer.arguments] if plan.algorithm == GENERIC else None
-    for var, block in reads or _needed(layer, pair):
+    for var, block in _reads(layer, plan):
         values.add(var, block)
-    values.blocks.setdefault(layer.output, set()).add(pair[1])
+    values.blocks.setdefault(layer.output, set()).add(layer_blocks(layer, plan)[1])
+
+
+def _reads(layer: Layer, plan: LayerPlan) -> list[tuple[Any, int]]:
+    """The (value, block) pairs that a planned layer reads."""
+    if plan.algorithm in (GENERIC, TUNED) and layer.arguments:
+        return [(var, 0) for var in layer.arguments]
+    return _needed(layer, layer_blocks(layer, plan))

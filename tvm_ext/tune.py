@@ -17,11 +17,12 @@ from tvm_ext.schedules.tuned import Tuned
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.kernel_class import classify
+from tvm_ext.transfer.prescreen import Prescreen
 from tvm_ext.transfer.tune_candidates import transferred
 from tvm_ext.transfer.tune_donors import Donors, donor_records, read_donors
-from tvm_ext.transfer.tune_measure import Measurer
 from tvm_ext.transfer.tune_model import GroupedModel, grouped
 from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
+from tvm_ext.transfer.tune_rpc import measurer
 from tvm_ext.transfer.tune_run import TuningRun
 from tvm_ext.transfer.tune_store import TuningStore
 from tvm_ext.transfer.tune_task import TuneTask, estimated_seconds, tune_tasks
@@ -66,8 +67,8 @@ def tune(
     budget_s : float, optional
         Seconds, from the start, after which no further candidate is measured; the comparison of
         whole models comes after. With 0, nothing is measured: each kernel gets the most similar
-        donor's schedule if the donor's time, scaled by the work, is less than the cost model's
-        estimate for the default.
+        donor's schedule, or with ``options.prescreen`` the one ranked first, if the donor's time,
+        scaled by the work, is less than the cost model's estimate for the default.
     trials : int, optional
         The most candidates, those of earlier runs with the same `work_dir` included.
     work_dir : path, optional
@@ -80,7 +81,7 @@ def tune(
     input_shapes : dict, optional
         As for `build`.
     progress : callable, optional
-        Given a `TuningProgress` after each batch of measurements.
+        Given a `TuningProgress` after each batch of measurements, or once if there are none.
     options : TuningOptions, optional
         Finer ones; the arguments above take the place of theirs where given.
 
@@ -111,13 +112,13 @@ def tune(
         raise TuningError(f"can't measure for {cpu.name} on this machine; allowed: budget_s=0")
     known: Mapping[str, Sequence[TunedRecord]] = {}
     if chosen.transfers:
-        known = Bank.shipped(cpu).donors if donors is None else read_donors(donors)
+        known = Bank.configured(cpu).donors if donors is None else read_donors(donors)
     if chosen.method == "transfer" and not any(known.values()):
         raise TuningError("method 'transfer' needs donors with records; there are none")
     cut = grouped(model, cpu, input_shapes)
     default = planner.choose(cut.layers, cpu)
     if chosen.budget_s == 0:
-        return _unmeasured(cut, default, known, cpu, chosen)
+        return _unmeasured(cut, default, known, cpu, chosen, started)
     with tempfile.TemporaryDirectory(prefix="tvm_ext-tune-") as temporary:
         folder = temporary if work_dir is None else work_dir
         return _measured(cut, default, known, cpu, chosen, folder, started)
@@ -125,17 +126,27 @@ def tune(
 
 def _unmeasured(
     cut: GroupedModel, default: Plan, known: Mapping[str, Sequence[TunedRecord]],
-    cpu: CpuTarget, options: TuningOptions,
+    cpu: CpuTarget, options: TuningOptions, started: float,
 ) -> Plan:  # fmt: skip
     seconds = estimated_seconds(default)
     records = _records(cut, known, cpu, options, seconds)
+    prescreen = Prescreen.fit(records, cpu, options.seed) if options.prescreen < 1 else ""
+    left_out = 0
     changes: dict[str, LayerPlan] = {}
     for task in tune_tasks(cut.layers, seconds):
-        function = task.program.workload.function
-        first = next(transferred(function, records, cpu), None)
+        candidates = transferred(task.program.workload.function, records, cpu)
+        if isinstance(prescreen, Prescreen):
+            kept, count = prescreen.screened(candidates, options.prescreen)
+            left_out += count
+            candidates = iter(kept)
+        first = next(candidates, None)
         if first is not None and task.gain(first.predicted_s) > 0:
             changes.update(_entries(task, default, first.trace, first.predicted_s, "transfer"))
-    return with_layers(default, changes)
+    plan = with_layers(default, changes)
+    note = prescreen if isinstance(prescreen, str) else ""
+    elapsed = time.monotonic() - started
+    options.progress(TuningProgress(elapsed, 0, 0, plan.estimate_us, "", left_out, note))
+    return plan
 
 
 def _measured(
@@ -148,10 +159,10 @@ def _measured(
     tasks = tune_tasks(cut.layers, seconds)
     with (
         TuningStore(folder) as store,
-        Measurer(cpu, store.scratch, options.measure) as measurer,
+        measurer(cpu, store.scratch, options) as runner,
     ):
         run = TuningRun(
-            tasks, store, measurer, cpu, options, sum(seconds.values()), started, deadline
+            tasks, store, runner, cpu, options, sum(seconds.values()), started, deadline
         )
         if options.transfers:
             run.transfer(_records(cut, known, cpu, options, seconds))

@@ -13,14 +13,16 @@ import tvm_ext
 from tests.cli.commands import fails, run_command
 
 
-@pytest.mark.parametrize("command", ["build", "plan", "bench", "profile", "run", "info"])
+@pytest.mark.parametrize(
+    "command", ["build", "plan", "tune", "bench", "profile", "run", "info", "classes"]
+)
 def test_help_has_examples(command: str) -> None:
     result = run_command(command, "--help")
     assert result.exit_code == 0
     assert f"tvm-ext {command} model" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["plan", "info", "bench", "profile"])
+@pytest.mark.parametrize("command", ["plan", "info", "bench", "profile", "classes"])
 def test_no_such_file(tmp_path: Path, command: str) -> None:
     fails(r"gone\.onnx: no such file", command, tmp_path / "gone.onnx")
 

@@ -85,6 +85,14 @@ def test_one_step_of_every_kind() -> None:
     assert hash(found)
 
 
+def test_the_fields_of_each_kind() -> None:
+    """In the order of TVM's writers, ``src/auto_scheduler/transform_step.cc``."""
+    wanted = "SP iiiLi FSP iiii FFSP iiLii RE iL FU iL AN iii PR iis CA iii CI i CR i"
+    wanted += " CHR isL CHW is RF iii SA iiii"
+    words = wanted.split()
+    assert dict(STEP_FIELDS) == dict(zip(words[::2], words[1::2], strict=True))
+
+
 @pytest.mark.parametrize("number", range(1, 9))
 def test_error_numbers(number: int) -> None:
     record = read(ansor([1e10], error=number))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tvm_ext.errors import TuningError
-from tvm_ext.transfer.tune_options import TuningOptions
+from tvm_ext.transfer.tune_options import TuningOptions, tracker_address
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,14 @@ from tvm_ext.transfer.tune_options import TuningOptions
         ({"budget_s": float("nan")}, "budget_s=nan"),
         ({"trials": 0}, "trials=0; allowed: 1 or more, or None"),
         ({"top_donors": 0}, "top_donors=0"),
+        ({"prescreen": 0.0}, "prescreen=0.0; allowed: above 0, at most 1"),
+        ({"prescreen": 1.5}, "prescreen=1.5"),
+        ({"prescreen": float("nan")}, "prescreen=nan"),
+        ({"tracker": "here", "key": "cpu"}, "tracker='here'; allowed: host:port"),
+        ({"tracker": "here:", "key": "cpu"}, "tracker='here:'"),
+        ({"tracker": "here:70000", "key": "cpu"}, "tracker='here:70000'"),
+        ({"tracker": "here:9190"}, "tracker='here:9190', key=''; allowed: both, or neither"),
+        ({"key": "cpu"}, "tracker=None, key='cpu'; allowed: both, or neither"),
         ({"seed": 0}, "seed=0; allowed: 1 or more"),
         ({"method": "search", "budget_s": 0}, "'search' measures; with budget_s=0 use 'transfer'"),
         ({"method": "search"}, "doesn't end alone; give budget_s or trials"),
@@ -34,3 +42,7 @@ def test_methods() -> None:
     assert both.searches
     assert not TuningOptions().searches
     assert not TuningOptions("search", budget_s=1).transfers
+
+
+def test_tracker_address() -> None:
+    assert tracker_address("192.168.0.2:9190") == ("192.168.0.2", 9190)

@@ -14,12 +14,14 @@ import pytest
 from tests.schedules.kernels import HOST
 from tests.transfer.programs import conv, matmul_layer, program, record
 from tests.transfer.tuning import OPTIONS, network
+from tvm_ext.transfer.tune_candidates import transferred
 from tvm_ext.transfer.tune_measure import Measurement
 from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tune_options import TuningProgress
 from tvm_ext.transfer.tune_run import TuningRun
 from tvm_ext.transfer.tune_store import TuningStore
 from tvm_ext.transfer.tune_task import tune_tasks
+from tvm_ext.transfer.tuned_record import TunedRecord
 
 LAYERS = grouped(network(6, 4), HOST).layers
 NAMES = [layer.name for layer in LAYERS if "reshape" not in layer.name]
@@ -31,6 +33,8 @@ DONORS = [record(conv(8, 8, 8, 3, 1, ("relu",)), 1e-6, number) for number in ran
 
 class Measurer:
     """Gives one time after the other; notes what was asked."""
+
+    workers = HOST.cores
 
     def __init__(self, *seconds: float) -> None:
         self.seconds, self.asked = iter(seconds), list[tuple[str, ...]]()
@@ -122,3 +126,44 @@ def test_the_last_round_is_cut_to_the_trials(tmp_path: Path) -> None:
         assert len(store) == 1
         run(store, Measurer(), method="search", trials=4).search()
         assert len(store) == 4
+
+
+def conv_record(size: int, number: int) -> TunedRecord:
+    return record(conv(8, 8, size, 3, 1, ("relu",)), (1 + number) * 1e-6, number)
+
+
+def slowed(records: Sequence[TunedRecord], copies: int) -> list[TunedRecord]:
+    """The records, and so many slower ones of each, which are never tried."""
+    return [replace(r, seconds=r.seconds * (1 + n)) for r in records for n in range(copies + 1)]
+
+
+def test_a_prescreen_leaves_candidates_out_and_tells_how_many(tmp_path: Path) -> None:
+    donors = [r for d in (8, 10) for n in range(3) for r in slowed([conv_record(d, n)], 2)]
+    every = {
+        c.trace for task in TASKS for c in transferred(task.program.workload.function, donors, HOST)
+    }
+    with TuningStore(tmp_path) as store:
+        measurer = Measurer()
+        made = run(store, measurer, prescreen=0.5)
+        made.transfer(donors)
+        first, *_, last = made.told  # type: ignore[attr-defined]
+        assert (first.measured, first.layer, first.note) == (0, "", "")
+        assert last.note == ""
+        assert len(measurer.asked) == last.measured == math.ceil(len(every) / 2)
+        assert last.screened == len(every) - last.measured > 0
+        # A killed run goes on with the same ones.
+        again = Measurer()
+        run(store, again, prescreen=0.5).transfer(donors)
+        assert again.asked == []
+
+
+def test_without_enough_records_all_are_measured_and_it_is_told(tmp_path: Path) -> None:
+    with TuningStore(tmp_path / "a") as a, TuningStore(tmp_path / "b") as b:
+        screened, plain = Measurer(), Measurer()
+        made = run(a, screened, prescreen=0.1)
+        made.transfer(DONORS)
+        run(b, plain).transfer(DONORS)
+        assert [(r.workload, r.trace) for r in a] == [(r.workload, r.trace) for r in b]
+        told = made.told  # type: ignore[attr-defined]
+    needed = "3 comparable donors' records; pre-screening needs 16"
+    assert {(at.note, at.screened) for at in told} == {(needed, 0)}

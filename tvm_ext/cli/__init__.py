@@ -1,11 +1,11 @@
-"""The `tvm-ext` command: build, plan, bench, profile, run and inspect models."""
+"""The `tvm-ext` command: build, plan, tune, bench, profile, run and inspect models."""
 
 from __future__ import annotations
 
 import click
 
 import tvm_ext
-from tvm_ext.cli import bench, build, info, logs, plan, profile, run
+from tvm_ext.cli import bench, build, classes, info, logs, plan, profile, run, tune
 from tvm_ext.cli.errors import Group
 
 
@@ -19,10 +19,12 @@ def main() -> None:
       tvm-ext build model.onnx -o model.tvmx
       tvm-ext bench model.tvmx --against onnxruntime
       tvm-ext plan model.onnx -o plan.yaml
+      tvm-ext tune model.onnx -o plan.yaml --budget 60
     """
 
 
 for _command in (
-    build.build, plan.plan, bench.bench, profile.profile, run.run, info.info, logs.logs,
+    build.build, plan.plan, tune.tune, bench.bench, profile.profile, run.run, info.info,
+    classes.classes, logs.logs,
 ):  # fmt: skip
     main.add_command(_command)

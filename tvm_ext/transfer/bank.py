@@ -30,6 +30,8 @@ from tvm_ext.transfer.kernel_class_ops import Ops
 from tvm_ext.transfer.tuned_record import TunedRecord
 
 SCHEMA_VERSION = 1
+# The environment variable that names a user's own bank.
+BANK_VARIABLE = "TVM_EXT_BANK"
 # Records of one kernel that are worth keeping: the fastest.
 _KEPT = 3
 
@@ -88,6 +90,12 @@ class Bank:
             self._records[record.workload] = list(fastest.values())[:_KEPT]
         return len({(r.workload, r.trace) for r in self} - before)
 
+    def merge(self, other: Bank) -> None:
+        """Keep the records of another bank, too, where they are among the fastest."""
+        for kept in other._records.values():
+            for record, provenance in kept:
+                self.add([record], provenance)
+
     def exact(self, workload: str) -> list[TunedRecord]:
         """The records of a kernel, by its key, the fastest first."""
         return [record for record, _ in self._records.get(workload, [])]
@@ -115,6 +123,26 @@ class Bank:
         mcpu = str(cpu.llvm.get("mcpu", "generic"))
         path = Path(str(files("tvm_ext.tuning_logs"))) / f"{mcpu}.jsonl.gz"
         return cls.load(path) if path.exists() else cls(mcpu)
+
+    @classmethod
+    def configured(cls, cpu: CpuTarget) -> Bank:
+        """What `build` uses for a CPU: the installed records, and those of ``$TVM_EXT_BANK``.
+
+        Raises
+        ------
+        TuningError
+            The user's file can't be read, or is of another CPU, whose times say nothing here.
+        """
+        bank = cls.shipped(cpu)
+        if path := os.environ.get(BANK_VARIABLE):
+            own = cls.load(path)
+            if own.mcpu != bank.mcpu:
+                raise TuningError(
+                    f"{BANK_VARIABLE}={path} is a bank of {own.mcpu}; allowed for this target: "
+                    f"{bank.mcpu}, or no bank at all by tuning='none'"
+                )
+            bank.merge(own)
+        return bank
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Bank:

@@ -65,6 +65,11 @@ class Measurer:
         For libraries and arguments; it exists, and nothing is left in it.
     options : MeasureOptions, optional
 
+    Attributes
+    ----------
+    workers : int
+        So many candidates it works on at a time.
+
     Raises
     ------
     ArtifactError
@@ -76,6 +81,7 @@ class Measurer:
     ) -> None:
         check_linker(target)
         self.target, self.options = target, options or MeasureOptions()
+        self.workers = target.cores
         self._folder = Path(tempfile.mkdtemp(dir=folder))
         self._arguments: dict[int, Path] = {}
         self._number = 0
@@ -109,25 +115,47 @@ class Measurer:
             cores,
             self.options.build_timeout_s,
         )
+        done = [
+            (program, path)
+            for (program, _), path, build in zip(candidates, paths, builds, strict=True)
+            if not build.failure
+        ]
+        ran = iter(self._run_built(done))
         found = []
-        for (program, _), path, build in zip(candidates, paths, builds, strict=True):
-            failed = Measurement(np.inf, f"build: {_reason(build)}")
-            found.append(failed if build.failure else self._run(program, path))
+        for path, build in zip(paths, builds, strict=True):
+            failed = Measurement(np.inf, f"build: {reason(build)}")
+            found.append(failed if build.failure else next(ran))
             path.unlink(missing_ok=True)
         return found
 
-    def _run(self, program: LayerProgram, path: Path) -> Measurement:
-        o, folder = self.options, self._prepared(program)
+    def _run_built(self, built: Sequence[tuple[LayerProgram, Path]]) -> list[Measurement]:
+        """Check and time libraries: one at a time, so that nothing disturbs what is timed."""
+        return self._run_local(
+            built, workers=1, least_ms=self.options.least_ms, repeats=self.options.repeats
+        )
+
+    def _run_local(
+        self, built: Sequence[tuple[LayerProgram, Path]], *, workers: int, least_ms: float,
+        repeats: int,
+    ) -> list[Measurement]:  # fmt: skip
+        o = self.options
+        arguments = [
+            (str(path), *self._arguments_of(program), least_ms, repeats) for program, path in built
+        ]
+        outcomes = self._processes.map("run", arguments, workers, o.run_timeout_s)
+        found = []
+        for outcome in outcomes:
+            if outcome.failure:
+                found.append(Measurement(np.inf, f"run: {reason(outcome)}"))
+                continue
+            error, seconds = outcome.value
+            found.append(judged(error, seconds, o.tolerance))
+        return found
+
+    def _arguments_of(self, program: LayerProgram) -> tuple[str, int]:
+        """The folder of a program's arguments, and the number of its inputs."""
         inputs = len(buffer_shapes(program.workload.function)) - 1
-        arguments = (str(path), str(folder), inputs, o.least_ms, o.repeats)
-        # One, so that nothing disturbs what is timed.
-        (outcome,) = self._processes.map("run", [arguments], 1, o.run_timeout_s)
-        if outcome.failure:
-            return Measurement(np.inf, f"run: {_reason(outcome)}")
-        error, seconds = outcome.value
-        if not error <= o.tolerance:
-            return Measurement(np.inf, f"check: relative error {error:.1e}; at most {o.tolerance}")
-        return Measurement(seconds)
+        return str(self._prepared(program)), inputs
 
     def _prepared(self, program: LayerProgram) -> Path:
         """A folder with random inputs, the constants, and the default schedule's output."""
@@ -163,6 +191,13 @@ def reference(program: LayerProgram, target: CpuTarget) -> tuple[list[np.ndarray
     return arrays, result.numpy()
 
 
-def _reason(outcome: Outcome) -> str:
+def judged(error: float, seconds: float, tolerance: float) -> Measurement:
+    """The measurement of a run whose output has a relative error."""
+    if not error <= tolerance:
+        return Measurement(np.inf, f"check: relative error {error:.1e}; at most {tolerance}")
+    return Measurement(seconds)
+
+
+def reason(outcome: Outcome) -> str:
     """One line of a failure, which may hold a whole program."""
     return str(first_line(RuntimeError(outcome.failure)))

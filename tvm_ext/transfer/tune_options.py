@@ -26,7 +26,11 @@ class TuningProgress:
     latency_us : float
         Estimate for the whole model: each layer's time in the default plan, or its kernel's best.
     layer : str
-        The kernel that was measured last, by its first layer.
+        The kernel that was measured last, by its first layer; or empty.
+    screened : int
+        Candidates that the pre-screening left out so far.
+    note : str
+        Why there is no pre-screening, though it was asked for; or empty.
     """
 
     elapsed_s: float
@@ -34,6 +38,22 @@ class TuningProgress:
     failed: int
     latency_us: float
     layer: str
+    screened: int = 0
+    note: str = ""
+
+
+def tracker_address(text: str) -> tuple[str, int]:
+    """Host and port of a tracker.
+
+    Raises
+    ------
+    TuningError
+        The text isn't ``host:port``.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise TuningError(f"tracker={text!r}; allowed: host:port, such as 192.168.0.2:9190")
+    return host, int(port)
 
 
 def _silent(_: TuningProgress) -> None:
@@ -56,10 +76,18 @@ class TuningOptions:
         for no limit.
     top_donors : int, optional
         Take schedules from so many donors, those that equation 6.1 ranks first; None for all.
+    prescreen : float
+        Share of each kernel's transferred candidates that is measured: those that a cost model,
+        trained on the donors' records, ranks first. With 1 all are, in the order of similarity.
+    tracker : str, optional
+        ``"host:port"`` of TVM's RPC tracker: candidates are timed on its servers, whose CPU is
+        like this one.
+    key : str
+        The servers' key at the tracker.
     seed : int
-        Of the search.
+        Of the search and the pre-screening.
     progress : callable
-        Called after each measured batch.
+        Called after each measured batch, and once the pre-screening is trained.
     measure, search, rounds : MeasureOptions, SearchOptions, RoundOptions
 
     Raises
@@ -72,6 +100,9 @@ class TuningOptions:
     budget_s: float | None = None
     trials: int | None = None
     top_donors: int | None = None
+    prescreen: float = 1.0
+    tracker: str | None = None
+    key: str = ""
     seed: int = 1
     progress: Callable[[TuningProgress], None] = _silent
     measure: MeasureOptions = field(default_factory=MeasureOptions)
@@ -87,6 +118,14 @@ class TuningOptions:
             raise TuningError(f"trials={self.trials}; allowed: 1 or more, or None")
         if self.top_donors is not None and self.top_donors < 1:
             raise TuningError(f"top_donors={self.top_donors}; allowed: 1 or more, or None")
+        if not 0 < self.prescreen <= 1:
+            raise TuningError(f"prescreen={self.prescreen}; allowed: above 0, at most 1")
+        if self.tracker is not None:
+            tracker_address(self.tracker)
+        if (self.tracker is None) != (not self.key):
+            raise TuningError(
+                f"tracker={self.tracker!r}, key={self.key!r}; allowed: both, or neither"
+            )
         if self.seed < 1:
             raise TuningError(f"seed={self.seed}; allowed: 1 or more")
         if self.searches and self.budget_s == 0:

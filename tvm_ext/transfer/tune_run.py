@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tvm_ext.target import CpuTarget
+from tvm_ext.transfer.prescreen import Prescreen
 from tvm_ext.transfer.tune_candidates import Candidate, in_turns, transferred
 from tvm_ext.transfer.tune_measure import Measurement, Measurer
 from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
@@ -44,14 +46,24 @@ class TuningRun:
     from_donors: set[str] = field(default_factory=set)
     _trials: int = 0
     _failed: int = 0
+    _screened: int = 0
+    # Or why there is none.
+    _prescreen: Prescreen | str = ""
 
     def __post_init__(self) -> None:
         records = [record for task in self.tasks for record in self.store.of(task.key)]
         self._trials, self._failed = len(records), sum(record.failed for record in records)
 
     def transfer(self, donors: Sequence[TunedRecord]) -> None:
-        """Measure the donors' schedules: the most similar one of every kernel, then the next."""
-        queues = [transferred(t.program.workload.function, donors, self.cpu) for t in self.tasks]
+        """Measure the donors' schedules: the first one of every kernel, then the next.
+
+        Those of a kernel come in the order of similarity, or, pre-screened, the best share of
+        them in the cost model's order.
+        """
+        if self.options.prescreen < 1:
+            self._prescreen = Prescreen.fit(donors, self.cpu, self.options.seed)
+            self._tell("")
+        queues = [self._queue(task, donors) for task in self.tasks]
         batch: list[tuple[TuneTask, Candidate]] = []
         for number, candidate in in_turns(queues):
             task = self.tasks[number]
@@ -61,10 +73,21 @@ class TuningRun:
             self.from_donors.add(candidate.trace)
             if not known:
                 batch.append((task, candidate))
-            if len(batch) == 2 * self.cpu.cores:
+            if len(batch) == 2 * self.measurer.workers:
                 self._measure(batch)
                 batch = []
         self._measure(batch)
+
+    def _queue(self, task: TuneTask, donors: Sequence[TunedRecord]) -> Iterator[Candidate]:
+        every = transferred(task.program.workload.function, donors, self.cpu)
+        if not isinstance(self._prescreen, Prescreen):
+            yield from every
+            return
+        # To make and rank them takes time as well.
+        made = takewhile(lambda _: time.monotonic() < self.deadline, every)
+        kept, left_out = self._prescreen.screened(made, self.options.prescreen)
+        self._screened += left_out
+        yield from kept
 
     def search(self) -> None:
         """Search round by round for the kernel where the next one promises most."""
@@ -132,6 +155,7 @@ class TuningRun:
         self.options.progress(
             TuningProgress(
                 time.monotonic() - self.started, self._trials, self._failed,
-                (self.total_s - saved) * 1e6, layer,
+                (self.total_s - saved) * 1e6, layer, self._screened,
+                self._prescreen if isinstance(self._prescreen, str) else "",
             )
         )  # fmt: skip

@@ -1,0 +1,76 @@
+"""`tvm-ext tune`: the plan it writes, what its options do, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import fails, run_command
+from tests.schedules.kernels import HOST
+from tests.transfer.programs import record
+from tvm_ext import planner
+from tvm_ext.plan import Plan
+from tvm_ext.transfer.bank import Bank, Provenance
+from tvm_ext.transfer.tensor_program import LayerProgram, tensor_program
+from tvm_ext.transfer.tune_model import grouped
+from tvm_ext.transfer.tune_store import RECORDS
+
+ARM = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+
+
+@pytest.fixture(scope="module")
+def bank_file(convnet_onnx: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record of the model's first convolution that promises much."""
+    layers = {layer.name: layer for layer in grouped(convnet_onnx, HOST).layers}
+    made = tensor_program(layers["conv2d_0"])
+    assert isinstance(made, LayerProgram)
+    bank = Bank(str(HOST.llvm["mcpu"]))
+    bank.add([replace(record(made, 1e-9), target=bank.mcpu)], Provenance("convnet, search", 1))
+    path = tmp_path_factory.mktemp("bank") / "bank.jsonl.gz"
+    bank.save(path)
+    return path
+
+
+def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "plan.yaml"
+    result = run_command("tune", convnet_onnx, "-o", output, "--budget", "0", "--donors", bank_file)
+    assert result.exit_code == 0, result.stderr
+    plan = Plan.load(output)
+    changed = [entry.name for entry in plan if entry.source == "transfer"]
+    assert "conv2d_0" in changed
+    start = f"{output}: {len(changed)} of {len(plan)} layers changed, estimate "
+    assert result.stdout.startswith(start)
+    assert result.stderr == ""
+    planner.check(plan, grouped(convnet_onnx, HOST).layers, HOST)
+    built = run_command("build", convnet_onnx, "-o", tmp_path / "a.tvmx", "--plan", output)
+    assert built.exit_code == 0, built.stderr
+
+
+def test_records_stay_in_the_work_dir(convnet_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    words = ("tune", convnet_onnx, "-o", tmp_path / "plan.yaml", "--trials", "1")
+    result = run_command(*words, "--work-dir", folder, "--donors", bank_file)
+    assert result.exit_code == 0, result.stderr
+    lines = (folder / RECORDS).read_text().splitlines()
+    assert len(lines) == 1
+    assert json.loads(lines[0])[1][1][0] > 0
+    # They are donors of the next run; its own folder makes it a run without anything left to do.
+    again = run_command(*words, "--work-dir", folder, "--donors", folder)
+    assert again.exit_code == 0, again.stderr
+    assert (folder / RECORDS).read_text().splitlines() == lines
+
+
+def test_errors(convnet_onnx: Path, tmp_path: Path) -> None:
+    words = ("tune", convnet_onnx, "-o", tmp_path / "plan.yaml")
+    fails(r"gone\.onnx: no such file", "tune", tmp_path / "gone.onnx", "-o", tmp_path / "a")
+    fails("donor .*nowhere has no database", *words, "--donors", tmp_path / "nowhere")
+    fails("can't read the bank", *words, "--donors", convnet_onnx)
+    fails("'search' doesn't end alone; give budget_s or trials", *words, "--method", "search")
+    fails("can't measure for cortex-a72", *words, "--target", ARM, "--trials", "1")
+    fails("Missing option '-o'", "tune", convnet_onnx, code=2)
+    fails("'guess' is not one of", *words, "--method", "guess", code=2)
+    fails("-1.0 is not in the range", *words, "--budget", "-1", code=2)
+    assert not (tmp_path / "plan.yaml").exists()
