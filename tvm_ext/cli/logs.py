@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tvm_ext.cli.logs_progress import log_progress
+from tvm_ext.cli.logs_replay import replay
 from tvm_ext.cli.logs_table import summary_lines
-from tvm_ext.transfer import log_lines, log_tools
+from tvm_ext.transfer import log_tools
 from tvm_ext.transfer.log_files import log_paths
 from tvm_ext.transfer.log_filter import RecordFilter
 from tvm_ext.transfer.log_split import SPLITS
@@ -42,6 +40,7 @@ def logs() -> None:
       tvm-ext logs merge monday.json tuesday.json.gz -o both.json
       tvm-ext logs filter all.json --device cpu --valid -o cpu.json
       tvm-ext logs split all.json --by target -o targets/
+      tvm-ext logs replay resnet50.json --tasks resnet50.tasks.json
     """
 
 
@@ -57,7 +56,7 @@ def info(files: tuple[str, ...], tasks: int) -> None:
       tvm-ext logs info resnet50.json
       tvm-ext logs info work_dir/ --tasks 100
     """
-    with _progress() as progress:
+    with log_progress() as progress:
         found = [summarize_log(path, progress) for path in log_paths(files)]
     click.echo("\n\n".join("\n".join(summary_lines(summary, tasks)) for summary in found))
 
@@ -75,7 +74,7 @@ def best(files: tuple[str, ...], output: Path, top: int) -> None:
       tvm-ext logs best resnet50.json -o best.json
       tvm-ext logs best *.json --top 5 -o best.json.gz
     """
-    with _progress() as progress:
+    with log_progress() as progress:
         outcome = log_tools.best_records(files, output, top, progress)
     _report(outcome, output)
 
@@ -93,7 +92,7 @@ def merge(files: tuple[str, ...], output: Path) -> None:
     Examples:
       tvm-ext logs merge monday.json tuesday.json -o both.json
     """
-    with _progress() as progress:
+    with log_progress() as progress:
         outcome = log_tools.merge_logs(files, output, progress)
     _report(outcome, output)
 
@@ -115,7 +114,7 @@ def filter_(files: tuple[str, ...], output: Path, **conditions: Any) -> None:
       tvm-ext logs filter all.json --device cpu --valid -o cpu.json
       tvm-ext logs filter all.json --target mcpu=znver4 --max-seconds 0.01 -o fast.json
     """
-    with _progress() as progress:
+    with log_progress() as progress:
         outcome = log_tools.filter_logs(files, output, RecordFilter(**conditions), progress)
     _report(outcome, output)
 
@@ -133,7 +132,7 @@ def split(files: tuple[str, ...], output: Path, by: str) -> None:
       tvm-ext logs split all.json -o targets/
       tvm-ext logs split all.json --by workload -o workloads/
     """
-    with _progress() as progress:
+    with log_progress() as progress:
         outcome = log_tools.split_logs(files, output, by, progress)
     _report(outcome, output)
 
@@ -150,22 +149,4 @@ def _report_skipped(skipped: Defects) -> None:
         click.echo(f"skipped {line}", err=True)
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int], None]]:
-    """A bar a log on stderr, where that is a terminal; pipes have no size and no bar."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(),
-               TimeRemainingColumn())  # fmt: skip
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(path: str, done: int) -> None:
-            if path == log_lines.STDIN:
-                return
-            if path not in tasks:
-                tasks[path] = bar.add_task(Path(path).name, total=Path(path).stat().st_size)
-            bar.update(tasks[path], completed=done)
-
-        yield tell
+logs.add_command(replay)

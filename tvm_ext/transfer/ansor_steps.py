@@ -1,44 +1,22 @@
-"""The transform steps that Ansor writes, and the form of each."""
+"""The transform steps of a record as it has them, of the form that each kind has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
 from tvm_ext.errors import RecordError
+from tvm_ext.transfer.ansor_step_types import STEPS
 from tvm_ext.transfer.json_line import is_int, is_ints
+
+_LETTERS = {"int": "i", "bool": "i", "Annotation": "i", "tuple[int, ...]": "L", "str": "s"}
 
 STEP_FIELDS = MappingProxyType(
     {
-        # split: stage, iterator, extent (0 unknown), lengths (0 open), inner to outer
-        "SP": "iiiLi",
-        # split as another step did: stage, iterator, number of that step, parts
-        "FSP": "iiii",
-        # split as several fused ones: stage, iterator, numbers of the steps, level, factor or parts
-        "FFSP": "iiLii",
-        # reorder: stage, iterators
-        "RE": "iL",
-        # fuse: stage, iterators
-        "FU": "iL",
-        # annotate: stage, iterator, annotation
-        "AN": "iii",
-        # pragma: stage, iterator, text
-        "PR": "iis",
-        # compute at: stage, target stage, target iterator
-        "CA": "iii",
-        # compute inline: stage
-        "CI": "i",
-        # compute root: stage
-        "CR": "i",
-        # cache read: stage, scope, stages that read
-        "CHR": "isL",
-        # cache write: stage, scope
-        "CHW": "is",
-        # reduction factor: stage, iterator, position of the factor
-        "RF": "iii",
-        # storage align: stage, iterator, factor, offset
-        "SA": "iiii",
+        kind: "".join(_LETTERS[f.metadata.get("written_as", f.type)] for f in fields(step))
+        for kind, step in STEPS.items()
     }
 )
 """Of each kind, its fields: i an integer, L a list of integers, s a text."""

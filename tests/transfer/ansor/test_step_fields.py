@@ -2,7 +2,7 @@
 
 import pytest
 
-from tvm_ext.transfer.ansor import steps as ansor
+from tvm_ext.transfer import ansor_step_types as ansor
 from tvm_ext.transfer.ansor.errors import ReplayError
 from tvm_ext.transfer.ansor.step_fields import parse_step, parse_steps
 

@@ -14,7 +14,7 @@ from tvm_ext.transfer.ansor.loops import THREADS, apply_changes
 from tvm_ext.transfer.ansor.refusal import refused
 from tvm_ext.transfer.ansor.stage import At, Inline, Iterator, Stage
 from tvm_ext.transfer.ansor.state import State
-from tvm_ext.transfer.ansor.steps import Annotation
+from tvm_ext.transfer.ansor_step_types import Annotation
 
 _Loops = Mapping[Iterator, Any]
 

@@ -10,7 +10,7 @@ from tvm.s_tir import Schedule
 
 from tvm_ext.transfer.ansor.refusal import refused
 from tvm_ext.transfer.ansor.stage import FuseLoops, Iterator, ReorderLoops, SplitLoop, Stage
-from tvm_ext.transfer.ansor.steps import Annotation
+from tvm_ext.transfer.ansor_step_types import Annotation
 
 THREADS = {
     Annotation.VTHREAD: "vthread.x",

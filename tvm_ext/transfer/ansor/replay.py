@@ -13,6 +13,7 @@ from tvm_ext.transfer.ansor.emit import emit
 from tvm_ext.transfer.ansor.loop_structure import Line
 from tvm_ext.transfer.ansor.state import State
 from tvm_ext.transfer.ansor.step_fields import parse_steps
+from tvm_ext.transfer.ansor_step_types import Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,13 @@ def replay(dag: ComputeDag, steps: Sequence[Sequence[Any]]) -> Replayed:
         A step is malformed, doesn't fit the DAG, or TensorIR refuses what it asks for; it has the
         step's index and the reason.
     """
+    return replay_steps(dag, parse_steps(steps))
+
+
+def replay_steps(dag: ComputeDag, steps: Sequence[Step]) -> Replayed:
+    """As `replay`, of steps that have been read; raises `ReplayError`, too."""
     state = State(dag)
-    for step in parse_steps(steps):
+    for step in steps:
         state.apply(step)
     emitted = emit(state)
     return Replayed(state.schedule, emitted.structure, emitted.imperfect)

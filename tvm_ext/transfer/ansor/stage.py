@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from tvm_ext.transfer.ansor.steps import Annotation
+from tvm_ext.transfer.ansor_step_types import Annotation
 
 
 @dataclass(eq=False, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 from tvm.s_tir import Schedule
 
-from tvm_ext.transfer.ansor import steps as ansor
+from tvm_ext.transfer import ansor_step_types as ansor
 from tvm_ext.transfer.ansor.compute_dag import ComputeDag
 from tvm_ext.transfer.ansor.errors import ReplayError
 from tvm_ext.transfer.ansor.new_stages import cache_read, cache_write, fresh_stage, rfactor

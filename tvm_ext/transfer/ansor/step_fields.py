@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from tvm_ext.transfer.ansor.errors import ReplayError
-from tvm_ext.transfer.ansor.steps import STEPS, Annotation, Step
+from tvm_ext.transfer.ansor_step_types import STEPS, Annotation, Step
 
 _UNROLL = "auto_unroll_max_step$"
 

@@ -1,8 +1,11 @@
-"""Ansor's transform steps, each as its own type."""
+"""Ansor's transform steps, each as its own type, the fields in the order that records have.
+
+Nothing here needs TVM: log readers take the forms of steps from these types.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import ClassVar
@@ -100,7 +103,7 @@ class Pragma(Step):
 
     kind = "PR"
     iterator: int
-    unroll: int
+    unroll: int = field(metadata={"written_as": "str"})
 
 
 @dataclass(frozen=True, slots=True)
