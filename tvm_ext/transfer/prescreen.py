@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm
-import xgboost
 
 from tvm_ext.schedules.tuned import apply_trace
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.prescreen_features import features
+
+if TYPE_CHECKING:
+    # It takes two seconds, and all of SciPy, to import: only who ranks waits for it.
+    import xgboost
 from tvm_ext.transfer.tune_candidates import Candidate
 from tvm_ext.transfer.tuned_record import TunedRecord
 
@@ -74,6 +77,8 @@ class Prescreen:
             scores.append(score)
         if len(mods) < LEAST_RECORDS:
             return f"{len(mods)} comparable donors' records; pre-screening needs {LEAST_RECORDS}"
+        import xgboost
+
         data = xgboost.DMatrix(features(mods, cpu), label=np.array(scores, "float32"), nthread=1)
         return cls(xgboost.train({**_TREES, "seed": seed}, data, _ROUNDS), cpu, len(mods))
 
@@ -90,6 +95,8 @@ class Prescreen:
         if not candidates:
             return [], np.zeros(0, "float32")
         rows = features([c.mod for c in candidates], self.cpu)
+        import xgboost
+
         scores = np.asarray(self.trees.predict(xgboost.DMatrix(rows, nthread=1)))
         return [int(i) for i in np.argsort(-scores, kind="stable")], scores
 
