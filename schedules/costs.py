@@ -40,6 +40,23 @@ def overflow(nbytes: float, passes: int, target: CpuTarget) -> float:
     return max(0.0, nbytes - L2_SHARE * target.l2) * passes / target.shared_bandwidth
 
 
+def reread(nbytes: float, passes: int, target: CpuTarget) -> float:
+    """Seconds in which the part of weights that overflows the L2 cache comes back in each pass."""
+    level = target.shared_bandwidth if nbytes < target.l3 else target.memory_bandwidth
+    return max(0.0, nbytes - L2_SHARE * target.l2) * passes / level
+
+
+def beyond(nbytes: float, least: float, most: float) -> float:
+    """How much of so many bytes doesn't come from a cache: 0 up to `least`, 1 from `most` on."""
+    return min(1.0, max(0.0, (nbytes - least) / (most - least)))
+
+
+def shared_out(work: float, jobs: int, nbytes: float, target: CpuTarget) -> float:
+    """Seconds of equal jobs, `work` for one core, that the cores share, beside memory traffic."""
+    busiest = work * -(-jobs // target.cores) / jobs
+    return overlapped(busiest, 0.7 * nbytes / target.memory_bandwidth)
+
+
 def overlapped(compute: float, stream: float) -> float:
     """Seconds of arithmetic and of memory traffic that hide one another in part."""
     return max(compute, stream) + _EXPOSED * min(compute, stream)

@@ -30,6 +30,7 @@ from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.sparsity import equal_shares
 from tvm_ext.sparsity.fkw import Fkw as FkwWeights
 from tvm_ext.sparsity.kernel_patterns import MOST_PATTERNS, MOST_TAPS, Pattern
+from tvm_ext.sparsity.run_pointers import run_pointers
 from tvm_ext.target import CpuTarget
 
 _TASK_SECONDS = 2e-7
@@ -110,25 +111,20 @@ class Fkw(Algorithm[ConvWorkload]):
         work = count * (cycles * 4 * target.lanes / target.fma_peak + pieces * _TASK_SECONDS)
         kernels = sum(w.sparsity.patterns.kernels)
         nbytes = 4 * w.sparsity.nonzeros + kernels
-        level = target.shared_bandwidth if nbytes < target.l3 else target.memory_bandwidth
-        work += max(0.0, nbytes - costs.L2_SHARE * target.l2) * count / level
+        work += costs.reread(nbytes, count, target)
         activations = 4 * (prod(w.in_shape) + prod(w.out_shape))
         work += count * traffic_seconds(g, activations, w.out_channels, pieces, target)
         work += count * costs.overflow(4 * g.size * pieces, kernels / w.in_channels, target)
-        jobs = count * pieces
-        moved = w.bytes - w.weight_bytes + nbytes
-        return costs.overlapped(
-            work * -(-jobs // target.cores) / jobs, 0.7 * moved / target.memory_bandwidth
-        )
+        return costs.shared_out(work, count * pieces, w.bytes - w.weight_bytes + nbytes, target)
 
     def pack(
         self, workload: ConvWorkload, params: Params, target: CpuTarget,
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:  # fmt: skip
         stored = FkwWeights.from_dense(weights[0], workload.groups)
-        first_kernel = _pointers(stored.strides[:, -1])
+        first_kernel = run_pointers(stored.strides[:, -1])
         sizes = np.array([len(taps) for taps in stored.patterns], "int64")
-        first_weight = _pointers(sizes[stored.pattern_ids])[first_kernel]
+        first_weight = run_pointers(sizes[stored.pattern_ids])[first_kernel]
         filters = equal_shares(first_weight, params["pieces"])
         shares = np.stack([filters, first_kernel[filters], first_weight[filters]], axis=1)
         return [stored.weights, stored.order, stored.strides, stored.indices, shares]
@@ -144,11 +140,6 @@ def _geometry(w: ConvWorkload, params: Params, target: CpuTarget) -> FkwGeometry
     return FkwGeometry.of(
         w, _patterns(params), target.lanes, params["chunk"], params["strip"], params["fold"]
     )
-
-
-def _pointers(counts: np.ndarray) -> np.ndarray:
-    """Where runs of so many begin, and where the last one ends."""
-    return np.concatenate([[0], counts.cumsum(dtype="int64")])
 
 
 def _text(patterns: tuple[Pattern, ...]) -> str:

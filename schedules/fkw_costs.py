@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tvm_ext.schedules import cuts
+from tvm_ext.schedules import costs, cuts
 from tvm_ext.schedules.emit import STACK_BYTES
 from tvm_ext.schedules.fkw_geometry import LINE, FkwGeometry
 from tvm_ext.sparsity import Sparsity
@@ -81,8 +81,8 @@ def kernel_cycles(g: FkwGeometry, pattern: Pattern, rows: int, target: CpuTarget
         _FMA_LATENCY * max(Counter(tap.shift for tap in taps).values()),
     )
     nbytes = 4 * g.size
-    behind = _L2_CYCLES * vectors * _share(nbytes, target.l1d / 2, 4 * target.l1d)
-    return core + behind + _PAGE_CYCLES * _share(nbytes, 0.75 * _REACH, 1.25 * _REACH)
+    behind = _L2_CYCLES * vectors * costs.beyond(nbytes, target.l1d / 2, 4 * target.l1d)
+    return core + behind + _PAGE_CYCLES * costs.beyond(nbytes, 0.75 * _REACH, 1.25 * _REACH)
 
 
 def traffic_seconds(
@@ -96,13 +96,8 @@ def traffic_seconds(
     read = -(-g.width * g.stride[1] // LINE) + ends
     written = -(-g.strip_columns // LINE) + ends
     lines = pieces * g.channels * g.rows * g.fold * read + 2 * filters * g.chunk * written
-    share = _share(nbytes, target.l2, 4 * target.l2)
+    share = costs.beyond(nbytes, target.l2, 4 * target.l2)
     return share * 4 * LINE * lines / target.shared_bandwidth
-
-
-def _share(nbytes: int, least: float, most: float) -> float:
-    """How much of so many bytes doesn't come from a cache, from 0 to 1."""
-    return min(1.0, max(0.0, (nbytes - least) / (most - least)))
 
 
 def _finish_cycles(g: FkwGeometry, target: CpuTarget) -> float:

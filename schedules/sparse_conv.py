@@ -24,6 +24,7 @@ from tvm_ext.schedules.sparse_conv_kernel import emit_sparse_conv, geometry, tas
 from tvm_ext.schedules.sparse_geometry import SparseGeometry
 from tvm_ext.schedules.sparse_tile import SparseTile, legal_tiles, pass_cycles
 from tvm_ext.sparsity import ColumnPanels, equal_shares
+from tvm_ext.sparsity.run_pointers import run_pointers
 from tvm_ext.target import CpuTarget
 
 _MOST_TASKS = 64
@@ -113,7 +114,7 @@ class SparseConv(Algorithm[ConvWorkload]):
         count, pieces = tasks(w, g), params["pieces"]
         cycles = kept * pass_cycles(tile, vectors, g.flat, target)
         # Vectors that come from the second cache, and sums that wait in it.
-        cycles += kept * vectors * _L2_CYCLES * _behind(4 * g.size, target)
+        cycles += kept * vectors * _L2_CYCLES * costs.beyond(4 * g.size, target.l1d / 2, target.l1d)
         runs = -(-w.out_channels // tile.channels) * -(-vectors // tile.vectors)
         waiting = _RUN_CYCLES * runs + _WAIT_CYCLES * vectors * w.out_channels
         cycles += (w.in_channels // g.channels - 1) * waiting
@@ -122,16 +123,11 @@ class SparseConv(Algorithm[ConvWorkload]):
         # Two vectors of multiply-adds a cycle are the peak.
         work = count * (cycles * 4 * target.lanes / target.fma_peak + pieces * _TASK_SECONDS)
         nbytes = 4 * kept * (tile.channels + 1)
-        level = target.shared_bandwidth if nbytes < target.l3 else target.memory_bandwidth
-        work += max(0.0, nbytes - costs.L2_SHARE * target.l2) * count / level
+        work += costs.reread(nbytes, count, target)
         # Each panel takes its columns of the copy from where that is.
         columns = w.in_channels * prod(w.kernel)
         work += count * costs.overflow(4 * g.size * pieces, kept / columns, target)
-        jobs = count * pieces
-        moved = w.bytes - w.weight_bytes + nbytes
-        return costs.overlapped(
-            work * -(-jobs // target.cores) / jobs, 0.7 * moved / target.memory_bandwidth
-        )
+        return costs.shared_out(work, count * pieces, w.bytes - w.weight_bytes + nbytes, target)
 
     def _panels(self, w: ConvWorkload) -> tuple[int, ...]:
         """The panels that don't reach from one group, with its own columns, into the next."""
@@ -160,12 +156,12 @@ class SparseConv(Algorithm[ConvWorkload]):
             for part in range(by_part.shape[1])
         ]
         kept = np.stack([np.diff(panels.pointers) for panels in parts])
-        shares = equal_shares(_pointers(kept.sum(axis=0)), params["pieces"])
+        shares = equal_shares(run_pointers(kept.sum(axis=0)), params["pieces"])
         offsets = g.offsets().reshape(-1)
         return [
             np.concatenate([panels.values for panels in parts]),
             np.concatenate([offsets[panels.columns] for panels in parts]),
-            _pointers(kept.reshape(-1)),
+            run_pointers(kept.reshape(-1), "int32"),
             shares,
         ]
 
@@ -175,11 +171,6 @@ class SparseConv(Algorithm[ConvWorkload]):
         return emit.build(lambda: emit_sparse_conv(workload, params, target))
 
 
-def _pointers(counts: np.ndarray) -> np.ndarray:
-    """Where runs of so many begin, and where the last one ends."""
-    return np.concatenate([[0], counts.cumsum()]).astype("int32")
-
-
 def _depths(g: SparseGeometry, target: CpuTarget) -> list[int]:
     """All channels at once, and the most that fill half the first cache, or all of it."""
     found = {g.channels}
@@ -187,8 +178,3 @@ def _depths(g: SparseGeometry, target: CpuTarget) -> list[int]:
         fitting = [d for d in cuts.divisors(g.channels) if 4 * d * g.plane <= nbytes]
         found.update(fitting[-1:])
     return sorted(found)
-
-
-def _behind(nbytes: float, target: CpuTarget) -> float:
-    """How much of a copy of so many bytes isn't in the first cache, from 0 to 1."""
-    return min(1.0, max(0.0, nbytes / (target.l1d / 2) - 1))

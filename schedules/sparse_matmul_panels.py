@@ -28,6 +28,7 @@ from tvm_ext.schedules.sparse_product_costs import in_seconds, traffic
 from tvm_ext.schedules.sparse_product_weights import column_dtype, filters, sparse_right_side
 from tvm_ext.schedules.sparse_tile import SparseTile, legal_tiles
 from tvm_ext.sparsity import ColumnPanels, equal_shares
+from tvm_ext.sparsity.run_pointers import run_pointers
 from tvm_ext.target import CpuTarget
 
 _LEAST_ROWS = 2
@@ -153,7 +154,7 @@ class SparsePanels(Algorithm[MatmulWorkload]):
         parts = matrix.reshape(len(matrix), b.parts, b.steps).swapaxes(0, 1)
         panels = ColumnPanels.from_dense(parts.reshape(-1, b.steps), b.outputs)
         kept = np.diff(panels.pointers).reshape(b.parts, b.strips, b.strip_panels).sum((0, 2))
-        shares = equal_shares(np.concatenate([[0], np.cumsum(kept)]), params["pieces"])
+        shares = equal_shares(run_pointers(kept), params["pieces"])
         shares *= b.strip_panels
         columns = panels.columns.astype(column_dtype(workload.k))
         return [panels.values, columns, panels.pointers, shares]

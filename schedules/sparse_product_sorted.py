@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_ext.sparsity import equal_shares
+from tvm_ext.sparsity.run_pointers import run_pointers
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class SortedPanels:
 
         padded, counts = padded[order], counts[order]
         lengths = counts.reshape(panels, rows).max(axis=1)
-        pointers = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
+        pointers = run_pointers(lengths, "int32")
         row, column = np.nonzero(padded)
         ends = np.cumsum(counts)
         step = pointers[row // rows] + np.arange(len(row)) - (ends - counts)[row]

@@ -128,12 +128,10 @@ class SpatialPack(Algorithm[ConvWorkload]):
         spilled = costs.overflow(input_bytes, -(-blocks // params["blocks"]), target)
         # Weights that overflow it come from there for each chunk.
         weights = w.weight_bytes * padded
-        level = target.shared_bandwidth if weights < target.l3 else target.memory_bandwidth
-        reread = max(0.0, weights - 0.5 * target.l2) * (tasks - 1) / level
+        reread = costs.reread(weights, tasks - 1, target)
         work = multiply + (staging + spilled) * tasks * w.groups + reread
         work += tasks * w.groups * _TASK_SECONDS + stage_seconds(w, target)
-        compute = work * -(-jobs // target.cores) / jobs
-        return costs.overlapped(compute, 0.7 * w.bytes / target.memory_bandwidth)
+        return costs.shared_out(work, jobs, w.bytes, target)
 
     def pack(
         self,

@@ -7,21 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
+from tvm_ext.cli.progress import stderr_bar
 from tvm_ext.transfer import log_lines
 
 
 @contextmanager
 def log_progress() -> Iterator[Callable[[str, int], None]]:
     """A bar a log on stderr, where that is a terminal; pipes have no size and no bar."""
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(),
                TimeRemainingColumn())  # fmt: skip
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with stderr_bar(*columns) as bar:
         tasks: dict[str, Any] = {}
 
         def tell(path: str, done: int) -> None:

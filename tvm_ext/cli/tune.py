@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import tvm_ext
 from tvm_ext.cli.models import existing
 from tvm_ext.cli.options import Shapes, build_options
+from tvm_ext.cli.progress import stderr_bar
 from tvm_ext.plan import Plan
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.tune_donors import read_folder
@@ -117,11 +116,7 @@ def _progress(
     budget: float | None, trials: int | None
 ) -> Iterator[Callable[[TuningProgress], None]]:
     """A bar on stderr: trials or seconds, whichever limit is nearer, and the model's latency."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with stderr_bar() as bar:
         task = bar.add_task("prepare", total=1.0 if budget or trials else None)
 
         def tell(at: TuningProgress) -> None:
