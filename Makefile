@@ -31,6 +31,7 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_build --write
 	$(BIN)/python -m benchmarks.bench_denormals --write
 	$(BIN)/python -m benchmarks.bench_replay --write
+	$(BIN)/python -m benchmarks.bench_transfer --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo

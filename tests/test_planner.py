@@ -10,6 +10,7 @@ from tvm_ext import planner
 from tvm_ext.errors import PlanError
 from tvm_ext.layers import layers
 from tvm_ext.pipeline import graph_pipeline
+from tvm_ext.plan_check import check_plan
 from tvm_ext.target import resolve
 
 AVX512 = resolve("llvm -mcpu=skylake-avx512")
@@ -118,19 +119,19 @@ def test_unknown_algorithm_parameter_and_layout_are_named():
     plan, layer = fresh()
     layer.algorithm = "magic"
     with pytest.raises(PlanError, match=rf"{layer.name}.*'magic'; allowed: .*spatial_pack"):
-        planner.check(plan, found, AVX2)
+        check_plan(plan, found, AVX2)
     plan, layer = fresh()
     layer.params["tile"] = 99
     with pytest.raises(PlanError, match=rf"{layer.name}: spatial_pack.tile = 99"):
-        planner.check(plan, found, AVX2)
+        check_plan(plan, found, AVX2)
     plan, layer = fresh()
     layer.layout = ["NCHW", "NCHW"]
     with pytest.raises(PlanError, match=rf"{layer.name}: layout"):
-        planner.check(plan, found, AVX2)
+        check_plan(plan, found, AVX2)
     plan, layer = fresh()
     plan.layers.remove(layer)
     with pytest.raises(PlanError, match=f"no entry for layer '{layer.name}'"):
-        planner.check(plan, found, AVX2)
+        check_plan(plan, found, AVX2)
 
 
 def test_a_users_algorithm_gives_the_same_answer():

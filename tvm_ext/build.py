@@ -21,6 +21,7 @@ from tvm_ext.passes import UniversalFusion
 from tvm_ext.passes.fusion.decisions import Profile
 from tvm_ext.pipeline import graph_pipeline
 from tvm_ext.plan import Plan
+from tvm_ext.plan_check import check_plan
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.bank_offers import BankOffers
@@ -138,7 +139,7 @@ def _plan(
     if given is None:
         return _chosen(found, cpu, tuning)
     chosen = given if isinstance(given, Plan) else Plan.load(given)
-    planner.check(chosen, found, cpu)
+    check_plan(chosen, found, cpu)
     return chosen
 
 

@@ -13,18 +13,26 @@ from tvm.relax.op import memory
 from tvm.script import tirx as T
 
 from tvm_ext.compile_kernels import compile_kernels
+from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.program import Program, aligned
 from tvm_ext.target import CpuTarget
 
 
 def compile_program(
-    program: Program, kernels: dict[str, tirx.PrimFunc], target: CpuTarget
+    program: Program,
+    kernels: Mapping[str, tirx.PrimFunc],
+    target: CpuTarget,
+    cache: KernelCache | None = None,
 ) -> relax.VMExecutable:
-    """Compile for `target`.
+    """Compile for `target`; kernels that `cache` has under their names are taken from there.
 
     The VM function ``main`` takes one tuple with every buffer of the program, and returns nothing:
     it reads and writes that memory.
     """
+    if cache is None:
+        modules = [module for module, _ in compile_kernels(kernels, target)]
+    else:
+        modules = cache.modules(kernels)
     builder = relax.BlockBuilder()
     types = [relax.TensorType(list(b.shape), b.dtype) for b in program.buffers]
     state = relax.Var("state", relax.TupleType(types))
@@ -39,7 +47,7 @@ def compile_program(
         for call in program.calls:
             _emit_call(builder, call.kernel, [load(n) for n in call.args])
         builder.emit_func_output(relax.Tuple([]))
-    return _build(builder, kernels, target)
+    return _build(builder, modules, target)
 
 
 def compile_standalone(
@@ -71,7 +79,7 @@ def compile_standalone(
                 tensors.free(root)
         results = [tensors.read(number) for number in program.outputs.values()]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    return _build(builder, kernels, target)
+    return _build(builder, [module for module, _ in compile_kernels(kernels, target)], target)
 
 
 def _emit_call(builder: relax.BlockBuilder, kernel: str, args: list[relax.Expr]) -> None:
@@ -81,10 +89,10 @@ def _emit_call(builder: relax.BlockBuilder, kernel: str, args: list[relax.Expr])
 
 
 def _build(
-    builder: relax.BlockBuilder, kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget
+    builder: relax.BlockBuilder, modules: list[Any], target: CpuTarget
 ) -> relax.VMExecutable:
     """The VM's code, with the kernels' modules imported."""
-    mod = builder.get().with_attr("external_mods", compile_kernels(kernels, target))
+    mod = builder.get().with_attr("external_mods", modules)
     return relax.build(mod, target=target.tvm, relax_pipeline=_finish)
 
 

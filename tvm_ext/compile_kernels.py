@@ -16,7 +16,9 @@ from tvm_ext.threads import cores
 _BATCH = 4
 
 
-def compile_kernels(kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget) -> list[Any]:
+def compile_kernels(
+    kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget
+) -> list[tuple[Any, list[str]]]:
     """Compile for `target`, some kernels to a module.
 
     Parameters
@@ -27,7 +29,8 @@ def compile_kernels(kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget) -> 
 
     Returns
     -------
-    list of tvm.runtime.Module
+    list of (tvm.runtime.Module, list of str)
+        Each with the names of its kernels.
     """
     named = [
         (tvm.ir.GlobalVar(name), function.with_attr("global_symbol", name))
@@ -35,10 +38,11 @@ def compile_kernels(kernels: Mapping[str, tirx.PrimFunc], target: CpuTarget) -> 
     ]
     batches = [dict(named[i : i + _BATCH]) for i in range(0, len(named), _BATCH)]
 
-    def compiled(functions: dict[Any, Any]) -> Any:
+    def compiled(functions: dict[Any, Any]) -> tuple[Any, list[str]]:
         # Targets in scope are a thread's own.
         with target.tvm:
-            return tirx.build(tvm.IRModule(functions), target=target.tvm)
+            module = tirx.build(tvm.IRModule(functions), target=target.tvm)
+        return module, [str(name.name_hint) for name in functions]
 
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(compiled, batches))

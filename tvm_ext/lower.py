@@ -14,10 +14,10 @@ from tvm import relax, tirx
 from tvm_ext.dtypes import itemsize
 from tvm_ext.errors import PlanError
 from tvm_ext.generic import lower_generic
+from tvm_ext.layer_layouts import GENERIC, TUNED, interchangeable, layer_blocks
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
-from tvm_ext.planner import GENERIC, TUNED, interchangeable, layer_blocks
 from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
@@ -49,6 +49,15 @@ class Lowered:
     program: Program
     kernels: dict[str, tirx.PrimFunc]
     constants: dict[int, np.ndarray]
+
+    def renamed(self, names: Mapping[str, str]) -> Lowered:
+        """The same with other names for its kernels; other functions keep theirs."""
+        calls = [replace(c, kernel=names.get(c.kernel, c.kernel)) for c in self.program.calls]
+        kernels = {
+            names[name]: function.with_attr("global_symbol", names[name])
+            for name, function in self.kernels.items()
+        }
+        return Lowered(replace(self.program, calls=calls), kernels, self.constants)
 
 
 def lower(

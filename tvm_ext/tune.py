@@ -12,7 +12,9 @@ from typing import Any
 
 from tvm_ext import planner
 from tvm_ext.errors import TuningError
+from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.plan import LayerPlan, Plan
+from tvm_ext.plan_check import check_plan
 from tvm_ext.schedules.tuned import Tuned
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
@@ -26,7 +28,7 @@ from tvm_ext.transfer.tune_rpc import measurer
 from tvm_ext.transfer.tune_run import TuningRun
 from tvm_ext.transfer.tune_store import TuningStore
 from tvm_ext.transfer.tune_task import TuneTask, estimated_seconds, tune_tasks
-from tvm_ext.transfer.tune_whole import built, keep_winners, layer_seconds, with_layers
+from tvm_ext.transfer.tune_whole import Change, built, keep_winners, layer_seconds, with_layers
 from tvm_ext.transfer.tuned_record import TunedRecord, record_name
 
 Model = Any
@@ -44,15 +46,16 @@ def tune(
     donors: Donors | None = None,
     top_donors: int | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
     progress: Callable[[TuningProgress], None] | None = None,
     options: TuningOptions | None = None,
 ) -> Plan:
     """Find faster kernels for a model within a budget, for ``build(model, plan=...)``.
 
     A kernel is a layer's TVM implementation under another schedule. It takes the layer over only
-    where it is measured to be faster than the default plan's, and where the whole model is faster
-    with it than without. Every candidate is built, run and compared with the default schedule's
-    output in processes of their own.
+    where it is measured to be faster than what the plan to start from has there, and where the
+    whole model is faster with it than without. Every candidate is built, run and compared with the
+    default schedule's output in processes of their own.
 
     Parameters
     ----------
@@ -80,6 +83,8 @@ def tune(
         Use so many donors, chosen by equation 6.1 of Gibson and Cano; all of them without.
     input_shapes : dict, optional
         As for `build`.
+    plan : Plan or path, optional
+        To start from, in place of the planner's.
     progress : callable, optional
         Given a `TuningProgress` after each batch of measurements, or once if there are none.
     options : TuningOptions, optional
@@ -88,7 +93,7 @@ def tune(
     Returns
     -------
     Plan
-        The default plan with the winners, whose `source` is ``"transfer"`` or ``"tuned"``.
+        The plan to start from with the winners, whose `source` is ``"transfer"`` or ``"tuned"``.
 
     Raises
     ------
@@ -96,7 +101,7 @@ def tune(
         An option is wrong, a donor can't be read, or the target isn't this machine.
     ArtifactError
         There is no C compiler, which measuring needs.
-    ModelError, InputShapeError, TargetError
+    ModelError, InputShapeError, TargetError, PlanError
         As for `build`.
     """
     started = time.monotonic()
@@ -116,12 +121,20 @@ def tune(
     if chosen.method == "transfer" and not any(known.values()):
         raise TuningError("method 'transfer' needs donors with records; there are none")
     cut = grouped(model, cpu, input_shapes)
-    default = planner.choose(cut.layers, cpu)
+    default = _start(plan, cut, cpu)
     if chosen.budget_s == 0:
         return _unmeasured(cut, default, known, cpu, chosen, started)
     with tempfile.TemporaryDirectory(prefix="tvm_ext-tune-") as temporary:
         folder = temporary if work_dir is None else work_dir
         return _measured(cut, default, known, cpu, chosen, folder, started)
+
+
+def _start(given: Plan | str | os.PathLike[str] | None, cut: GroupedModel, cpu: CpuTarget) -> Plan:
+    if given is None:
+        return planner.choose(cut.layers, cpu)
+    plan = given if isinstance(given, Plan) else Plan.load(given)
+    check_plan(plan, cut.layers, cpu)
+    return plan
 
 
 def _unmeasured(
@@ -155,7 +168,9 @@ def _measured(
 ) -> Plan:  # fmt: skip
     deadline = started + (float("inf") if options.budget_s is None else options.budget_s)
     # Before any worker starts, which would disturb it.
-    seconds = layer_seconds(built(cut, default, cpu))
+    cache = KernelCache(cpu)
+    start = built(cut, default, cpu, cache)
+    seconds = layer_seconds(start)
     tasks = tune_tasks(cut.layers, seconds)
     with (
         TuningStore(folder) as store,
@@ -175,13 +190,16 @@ def _measured(
                 winners.append((task, best))
         winners.sort(key=lambda pair: -pair[0].gain(pair[1].seconds))
         changes = [
-            _entries(
-                task, default, best.trace, best.seconds,
-                "transfer" if best.trace in run.from_donors else "tuned",
+            Change(
+                _entries(
+                    task, default, best.trace, best.seconds,
+                    "transfer" if best.trace in run.from_donors else "tuned",
+                ),
+                task.gain(best.seconds),
             )
             for task, best in winners
         ]  # fmt: skip
-    return keep_winners(cut, default, changes, cpu, options.rounds)
+    return keep_winners(cut, start, changes, cpu, options.rounds, cache)
 
 
 def _records(

@@ -11,8 +11,8 @@ import pytest
 from tests.cli.commands import fails, run_command
 from tests.schedules.kernels import HOST
 from tests.transfer.programs import record
-from tvm_ext import planner
 from tvm_ext.plan import Plan
+from tvm_ext.plan_check import check_plan
 from tvm_ext.transfer.bank import Bank, Provenance
 from tvm_ext.transfer.tensor_program import LayerProgram, tensor_program
 from tvm_ext.transfer.tune_model import grouped
@@ -44,7 +44,7 @@ def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) 
     start = f"{output}: {len(changed)} of {len(plan)} layers changed, estimate "
     assert result.stdout.startswith(start)
     assert result.stderr == ""
-    planner.check(plan, grouped(convnet_onnx, HOST).layers, HOST)
+    check_plan(plan, grouped(convnet_onnx, HOST).layers, HOST)
     built = run_command("build", convnet_onnx, "-o", tmp_path / "a.tvmx", "--plan", output)
     assert built.exit_code == 0, built.stderr
 

@@ -1,0 +1,79 @@
+"""Which layouts a layer's tensors may have, by its algorithm, and have, by its plan."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tvm_ext.layers import Layer
+from tvm_ext.passes import dataflow as df
+from tvm_ext.plan import LayerPlan
+from tvm_ext.schedules.base import Algorithm
+from tvm_ext.schedules.layout import layout_block, layout_name
+from tvm_ext.target import CpuTarget
+
+# Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
+VIEW, GENERIC = "view", "generic"
+# TVM's own operators under a measured schedule; it takes any layer that has a tensor program.
+TUNED = "tuned"
+
+
+def layer_blocks(layer: Layer, entry: LayerPlan) -> tuple[int, int]:
+    """Channel blocks of a planned layer's input and output."""
+    return layout_block(entry.layout[0]), layout_block(entry.layout[1])
+
+
+def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
+    """Whether two layouts of a tensor are the same bytes: single positions, full blocks."""
+    if a == b:
+        return True
+    channels = shape[1] if len(shape) > 1 else 0
+    return (
+        len(shape) > 2 and prod(shape[2:]) == 1 and all(x == 0 or channels % x == 0 for x in (a, b))
+    )
+
+
+def legal_layouts(
+    layer: Layer, algorithm: Algorithm[Any], target: CpuTarget
+) -> list[tuple[int, int]]:
+    """The algorithm's layouts that the layer's tensors can have."""
+    out_rank = len(layer.workload.out_shape)
+    ranks = [len(df.shape_of(x)) for x in layer.inputs] or [out_rank]
+    return [
+        pair
+        for pair in algorithm.layouts(layer.workload, target)
+        if (pair[0] == 0 or min(ranks) > 2) and (pair[1] == 0 or out_rank > 2)
+    ]
+
+
+def pair_names(layer: Layer, pair: tuple[int, int]) -> list[str]:
+    """The names of a layer's input and output layouts, such as NCHW16c."""
+    out_rank = len(layer.workload.out_shape)
+    in_rank = len(df.shape_of(layer.inputs[0])) if layer.inputs else out_rank
+    return [layout_name(in_rank, pair[0]), layout_name(out_rank, pair[1])]
+
+
+def needed(layer: Layer, pair: tuple[int, int]) -> list[tuple[Any, int]]:
+    """The (value, block) pairs that a layer reads."""
+    if not layer.inputs and not layer.operands:
+        return [(var, 0) for var in layer.arguments]
+    found = [(var, pair[0]) for var in layer.inputs]
+    for value, operand in zip(layer.operands, _operands(layer), strict=True):
+        if not isinstance(value, np.ndarray):
+            blocked = pair[1] if len(operand.shape) > 2 and operand.shape[1] != 1 else 0
+            found.append((value, blocked))
+    return found
+
+
+def _operands(layer: Layer) -> Any:
+    epilogue = getattr(layer.workload, "epilogue", None)
+    return epilogue.operands if epilogue is not None else ()
+
+
+def reads(layer: Layer, plan: LayerPlan) -> list[tuple[Any, int]]:
+    """The (value, block) pairs that a planned layer reads."""
+    if plan.algorithm in (GENERIC, TUNED) and layer.arguments:
+        return [(var, 0) for var in layer.arguments]
+    return needed(layer, layer_blocks(layer, plan))
