@@ -36,12 +36,12 @@ def conversion_seconds(
 ) -> float:
     """Seconds to make (value, block) pairs that aren't at hand."""
     return sum(
-        conversion(df.shape_of(var), target)
+        copy_seconds(df.shape_of(var), target)
         for var, block in wanted
         if not values.at_hand(var, block)
     )
 
 
-def conversion(shape: tuple[int, ...], target: CpuTarget) -> float:
+def copy_seconds(shape: tuple[int, ...], target: CpuTarget) -> float:
     """Seconds to copy a tensor into another layout."""
     return 3 * CALL_SECONDS + 8 * prod(shape) / target.memory_bandwidth

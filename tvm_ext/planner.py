@@ -19,7 +19,7 @@ from tvm_ext.layer_layouts import (
     reads,
 )
 from tvm_ext.layers import Layer
-from tvm_ext.layout_conversions import CALL_SECONDS, Values, conversion, conversion_seconds
+from tvm_ext.layout_conversions import CALL_SECONDS, Values, conversion_seconds, copy_seconds
 from tvm_ext.layout_search import Option, search
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
@@ -127,7 +127,7 @@ def _search(layers: list[Layer], target: CpuTarget) -> dict[str, Choice]:
     def conversion(var: Any, block: int, at_hand: frozenset[int]) -> float:
         if block in at_hand or any(interchangeable(df.shape_of(var), b, block) for b in at_hand):
             return 0.0
-        return conversion(df.shape_of(var), target)
+        return copy_seconds(df.shape_of(var), target)
 
     read = {x for layer in layers for x in layer.arguments}
     results = [layer.output for layer in layers if layer.output not in read]
@@ -223,7 +223,7 @@ def _with_offer(
     block = layer_blocks(layer, plan)[1]
     if block and not interchangeable(df.shape_of(layer.output), block, 0):
         # The readers were to get it in blocks.
-        around += conversion(df.shape_of(layer.output), target)
+        around += copy_seconds(df.shape_of(layer.output), target)
     offer = offers(layer, ours - around)
     if isinstance(offer, str):
         return replace(plan, rejected={**plan.rejected, TUNED: offer}) if offer else plan
@@ -245,7 +245,7 @@ def _with_reader(
     """
     if interchangeable(shape, block, 0):
         return seconds, False
-    return seconds + conversion(shape, target), True
+    return seconds + copy_seconds(shape, target), True
 
 
 def _record(layer: Layer, plan: LayerPlan, values: Values) -> None:

@@ -20,7 +20,7 @@ from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.kernel_class import classify
 from tvm_ext.transfer.prescreen import Prescreen
-from tvm_ext.transfer.tune_candidates import transferred
+from tvm_ext.transfer.tune_candidates import Candidate, transferred
 from tvm_ext.transfer.tune_donors import Donors, donor_records, read_donors
 from tvm_ext.transfer.tune_model import GroupedModel, grouped
 from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
@@ -68,10 +68,11 @@ def tune(
         and Cano, "Transfer-Tuning", PACT 2022). ``"search"`` is MetaSchedule's evolutionary
         search. ``"transfer+search"`` starts the search from the transferred schedules.
     budget_s : float, optional
-        Seconds, from the start, after which no further candidate is measured; the comparison of
-        whole models comes after. With 0, nothing is measured: each kernel gets the most similar
-        donor's schedule, or with ``options.prescreen`` the one ranked first, if the donor's time,
-        scaled by the work, is less than the cost model's estimate for the default.
+        Seconds, from the start, after which no further candidate is measured; kernels whose turn
+        didn't come get the most similar donor's schedule. The comparison of whole models comes
+        after, and decides on these, too. With 0, nothing is measured: each kernel gets the most
+        similar donor's schedule, or with ``options.prescreen`` the one ranked first, if the donor's
+        time, scaled by the work, is less than the cost model's estimate for the default.
     trials : int, optional
         The most candidates, those of earlier runs with the same `work_dir` included.
     work_dir : path, optional
@@ -179,27 +180,38 @@ def _measured(
         run = TuningRun(
             tasks, store, runner, cpu, options, sum(seconds.values()), started, deadline
         )
+        records = _records(cut, known, cpu, options, seconds) if options.transfers else []
         if options.transfers:
-            run.transfer(_records(cut, known, cpu, options, seconds))
+            run.transfer(records)
         if options.searches:
             run.search()
-        winners: list[tuple[TuneTask, TunedRecord]] = []
+        changes = []
         for task in tasks:
             best = run.best(task)
-            if best is not None and task.gain(best.seconds) > 0:
-                winners.append((task, best))
-        winners.sort(key=lambda pair: -pair[0].gain(pair[1].seconds))
-        changes = [
-            Change(
-                _entries(
-                    task, default, best.trace, best.seconds,
-                    "transfer" if best.trace in run.from_donors else "tuned",
-                ),
-                task.gain(best.seconds),
-            )
-            for task, best in winners
-        ]  # fmt: skip
+            if best is not None:
+                source = "transfer" if best.trace in run.from_donors else "tuned"
+                changes.append(_change(task, default, best.trace, best.seconds, source))
+            elif options.transfers:
+                # The budget ended before its turn came, or what was tried failed.
+                guess = _untried(task, records, store, cpu)
+                if guess is not None:
+                    changes.append(
+                        _change(task, default, guess.trace, guess.predicted_s, "transfer")
+                    )
+    changes = sorted((c for c in changes if c.gain_s > 0), key=lambda change: -change.gain_s)
     return keep_winners(cut, start, changes, cpu, options.rounds, cache)
+
+
+def _untried(
+    task: TuneTask, records: Sequence[TunedRecord], store: TuningStore, cpu: CpuTarget
+) -> Candidate | None:
+    """The most similar donor's schedule, of those that weren't measured."""
+    every = transferred(task.program.workload.function, records, cpu)
+    return next((c for c in every if store.find(task.key, c.trace) is None), None)
+
+
+def _change(task: TuneTask, default: Plan, trace: str, seconds: float, source: str) -> Change:
+    return Change(_entries(task, default, trace, seconds, source), task.gain(seconds))
 
 
 def _records(

@@ -17,12 +17,15 @@ import pytest
 import tvm_ext
 from tests.passes.relax_models import array, run
 from tests.schedules.kernels import HOST, NEON
+from tests.transfer.programs import matmul_layer, program, record
 from tests.transfer.tuning import OPTIONS, network
 from tvm_ext.errors import TuningError
+from tvm_ext.executable import Executable
 from tvm_ext.plan import Plan
 from tvm_ext.transfer.tune_donors import read_folder
 from tvm_ext.transfer.tune_options import TuningProgress
 from tvm_ext.transfer.tune_store import RECORDS
+from tvm_ext.transfer.tune_whole import Change
 from tvm_ext.tune import tune
 
 TRIALS = 8
@@ -93,6 +96,30 @@ def test_transfer_to_another_size(donor: Path, tmp_path: Path) -> None:
     assert 0 < told[-1].latency_us <= told[0].latency_us
     assert {entry.source for entry in plan} <= {"default", "transfer"}
     assert is_right(plan, 8, 6)
+
+
+def test_kernels_whose_turn_does_not_come_get_the_most_similar_schedule(
+    donor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One candidate is measured, of the slowest kernel; the whole model would decide on both."""
+    seen: list[Change] = []
+
+    def kept(model: object, start: Executable, changes: list[Change], *_: object) -> Plan:
+        seen.extend(changes)
+        return start.plan
+
+    module = sys.modules["tvm_ext.tune"]
+    monkeypatch.setattr(module, "keep_winners", kept)
+    slow = {"conv2d_0": 2.0, "conv2d_1": 2.0, "matmul_3": 1.0}
+    monkeypatch.setattr(module, "layer_seconds", lambda _: slow)
+    product = record(program(matmul_layer()), 1e-6)
+    donors = {"convolutions": read_folder(donor), "product": [product]}
+    plan = tune(network(8, 6), donors=donors, trials=1, options=OPTIONS)
+    # Both layers have their kernel's measured schedule, and the product has an estimate.
+    assert [sorted(change.layers) for change in seen] == [["conv2d_0", "conv2d_1"], ["matmul_3"]]
+    assert all(e.source == "transfer" for change in seen for e in change.layers.values())
+    assert 3.9 < seen[0].gain_s < 4.0 and 0.9 < seen[1].gain_s < 1.0
+    assert plan.to_yaml() == tvm_ext.plan(network(8, 6)).to_yaml()
 
 
 def test_without_measurement_the_most_similar_schedule_is_taken(donor: Path) -> None:
