@@ -12,7 +12,13 @@ from tests.markdown import ROOT, python_blocks
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("README.md", 2), ("docs/plan.md", 2), ("docs/pruning.md", 1), ("docs/transfer.md", 3)],
+    [
+        ("README.md", 2),
+        ("docs/plan.md", 2),
+        ("docs/pruning.md", 1),
+        ("docs/transfer.md", 3),
+        ("docs/relay_migration.md", 5),
+    ],
 )
 def test_examples(
     name: str,
@@ -35,6 +41,7 @@ def test_examples(
 def test_links() -> None:
     for name in (
         "README.md", "CONTRIBUTING.md", "docs/plan.md", "docs/pruning.md", "docs/transfer.md",
+        "docs/relay_migration.md",
     ):  # fmt: skip
         prose = re.sub(r"`[^`]*`", "", (ROOT / name).read_text(encoding="utf-8"))
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", prose):

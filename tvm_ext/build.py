@@ -46,6 +46,7 @@ def build(
     Parameters
     ----------
     model : path, onnx.ModelProto, torch.export.ExportedProgram or tvm.IRModule
+        What `load_model` takes.
     target : str, dict or CpuTarget
         ``"native"``, an mcpu name such as ``"core-avx2"``, or an LLVM target.
     input_shapes : dict, optional

@@ -1,0 +1,7 @@
+"""The instructions of the ISA, one a module; every module here is loaded."""
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
