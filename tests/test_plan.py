@@ -42,6 +42,16 @@ def test_yaml_round_trip(target: str, layers: list[LayerPlan]) -> None:
     assert Plan.from_yaml(plan.to_yaml()) == plan
 
 
+def test_notes() -> None:
+    plan = Plan("t", [LayerPlan("a", ["add"], "generic")], notes=["one [of] two", "another"])
+    assert Plan.from_yaml(plan.to_yaml()) == plan
+    assert " ".join(str(plan).split()).endswith("one [of] two another")
+    assert "notes" not in Plan("t", []).to_yaml()
+    wrong = plan.to_yaml().replace("- another", "- 3")
+    with pytest.raises(PlanError, match=r"notes are a list of texts, not \['one \[of\] two', 3\]"):
+        Plan.from_yaml(wrong)
+
+
 def test_a_real_plan_through_a_file(convnet: tvm_ext.Executable, tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     convnet.plan.save(path)

@@ -17,21 +17,29 @@ _ffi_errors.register()
 
 from tvm_ext.artifact.read import load  # noqa: E402
 from tvm_ext.build import build, plan  # noqa: E402
+from tvm_ext.codegen import byoc as _byoc  # noqa: E402
+from tvm_ext.codegen.accelerator import Accelerator  # noqa: E402
 from tvm_ext.executable import Executable  # noqa: E402
 from tvm_ext.frontend import load_model  # noqa: E402
 from tvm_ext.plan import LayerPlan, Plan  # noqa: E402
 from tvm_ext.prune import prune  # noqa: E402
+from tvm_ext.quantize import QuantizeOptions, quantize  # noqa: E402
 from tvm_ext.tune import tune  # noqa: E402
+
+_byoc.register()
 
 __version__ = "0.1.0"
 __all__ = [
+    "Accelerator",
     "Executable",
     "LayerPlan",
     "Plan",
+    "QuantizeOptions",
     "build",
     "load",
     "load_model",
     "plan",
     "prune",
+    "quantize",
     "tune",
 ]

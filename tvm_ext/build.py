@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tvm
 
 from tvm_ext import planner
 from tvm_ext.assemble import assemble
+from tvm_ext.codegen.accelerator import Accelerator
+from tvm_ext.codegen.byoc.partition import partition
 from tvm_ext.errors import DatabaseError, TuningError
 from tvm_ext.executable import Executable
 from tvm_ext.frontend import load_model
@@ -27,6 +32,7 @@ from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.bank_offers import BankOffers
 
 Model = Any
+Params = Mapping[str, np.ndarray] | str | Path
 Target = str | Mapping[str, Any] | CpuTarget
 TUNINGS = ("bank", "none")
 
@@ -36,9 +42,11 @@ def build(
     target: Target = "native",
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    params: Params | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
     fusion_database: str | os.PathLike[str] | None = None,
     tuning: str = "bank",
+    accelerator: Accelerator | None = None,
     progress: Progress = lambda stage: None,
 ) -> Executable:
     """Compile a model to the fastest code that this library knows for a CPU.
@@ -51,6 +59,8 @@ def build(
         ``"native"``, an mcpu name such as ``"core-avx2"``, or an LLVM target.
     input_shapes : dict, optional
         Shapes of the inputs, needed where the model leaves them open.
+    params : dict of str to array, or path, optional
+        Weights that the model has as inputs, as `load_model` takes them.
     plan : Plan or path, optional
         Decisions to use in place of the planner's, as `plan()` gives them, perhaps edited.
     fusion_database : path, optional
@@ -61,6 +71,9 @@ def build(
         the file that the environment variable ``TVM_EXT_BANK`` names: of the same kernel where
         its measured time beats the cost model's estimate, of another kernel of its class where
         its time, scaled by the work, does. ``"none"`` doesn't. A given `plan` is followed as it is.
+    accelerator : Accelerator, optional
+        Offload what it takes of a quantised model; `tvm_ext.codegen.byoc.partition` says what it
+        doesn't take, and why; so do the plan's notes. Each subgraph is one layer of the plan.
     progress : callable
         Told the name of each stage, and of each layer as it is lowered.
 
@@ -84,8 +97,9 @@ def build(
     """
     _check_tuning(tuning)
     cpu = resolve(target)
-    mod, found, names = _prepare(model, input_shapes, _profile(cpu, fusion_database), progress)
-    chosen = _plan(plan, found, cpu, tuning, progress)
+    profile = _profile(cpu, fusion_database)
+    mod, found, names, notes = _prepare(model, input_shapes, params, accelerator, profile, progress)
+    chosen = _plan(plan, found, cpu, tuning, notes, progress)
     return assemble(mod, found, chosen, cpu, names, progress)
 
 
@@ -94,15 +108,19 @@ def plan(
     target: Target = "native",
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    params: Params | None = None,
     fusion_database: str | os.PathLike[str] | None = None,
     tuning: str = "bank",
+    accelerator: Accelerator | None = None,
 ) -> Plan:
     """The decisions that `build` would make, without making code. Parameters as for `build`."""
     _check_tuning(tuning)
     cpu = resolve(target)
     profile = _profile(cpu, fusion_database)
-    _, found, _ = _prepare(model, input_shapes, profile, lambda stage: None)
-    return _chosen(found, cpu, tuning)
+    _, found, _, notes = _prepare(
+        model, input_shapes, params, accelerator, profile, lambda stage: None
+    )
+    return _chosen(found, cpu, tuning, notes)
 
 
 def _profile(cpu: CpuTarget, database: str | os.PathLike[str] | None) -> Profile:
@@ -117,16 +135,23 @@ def _profile(cpu: CpuTarget, database: str | os.PathLike[str] | None) -> Profile
 def _prepare(
     model: Model,
     input_shapes: Mapping[str, Sequence[int]] | None,
+    params: Params | None,
+    accelerator: Accelerator | None,
     profile: Profile,
     progress: Progress,
-) -> tuple[tvm.IRModule, list[Layer], list[str]]:
-    """Load the model and cut it into layers; also its outputs' names."""
+) -> tuple[tvm.IRModule, list[Layer], list[str], list[str]]:
+    """Load the model and cut it into layers; also its outputs' names, and the plan's notes."""
     progress("load")
-    mod = load_model(model, input_shapes=input_shapes)
+    mod = load_model(model, input_shapes=input_shapes, params=params)
     names = [str(n) for n in mod["main"].attrs["tvm_ext.output_names"]]
+    notes: list[str] = []
+    if accelerator is not None:
+        progress("partition")
+        parts = partition(mod, accelerator)
+        mod, notes = parts.mod, [f"on the CPU: {refusal}" for refusal in parts.refusals]
     progress("graph passes")
     mod = graph_pipeline(UniversalFusion(profile))(mod)
-    return mod, layers(mod), names
+    return mod, layers(mod), names, notes
 
 
 def _plan(
@@ -134,21 +159,21 @@ def _plan(
     found: list[Layer],
     cpu: CpuTarget,
     tuning: str,
+    notes: list[str],
     progress: Progress,
 ) -> Plan:
     progress("plan")
     if given is None:
-        return _chosen(found, cpu, tuning)
+        return _chosen(found, cpu, tuning, notes)
     chosen = given if isinstance(given, Plan) else Plan.load(given)
     check_plan(chosen, found, cpu)
     return chosen
 
 
-def _chosen(found: list[Layer], cpu: CpuTarget, tuning: str) -> Plan:
+def _chosen(found: list[Layer], cpu: CpuTarget, tuning: str, notes: list[str]) -> Plan:
     bank = Bank.configured(cpu) if tuning == "bank" else None
-    if not bank:
-        return planner.choose(found, cpu)
-    return planner.choose(found, cpu, BankOffers(bank, found, cpu))
+    offers = BankOffers(bank, found, cpu) if bank else planner.no_offers
+    return replace(planner.choose(found, cpu, offers), notes=notes)
 
 
 def _check_tuning(tuning: str) -> None:

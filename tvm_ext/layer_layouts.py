@@ -16,6 +16,8 @@ from tvm_ext.target import CpuTarget
 
 # Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
 VIEW, GENERIC = "view", "generic"
+# A subgraph that an accelerator computes.
+OFFLOAD = "offload"
 # TVM's own operators under a measured schedule; it takes any layer that has a tensor program.
 TUNED = "tuned"
 
@@ -74,6 +76,6 @@ def _operands(layer: Layer) -> Any:
 
 def reads(layer: Layer, plan: LayerPlan) -> list[tuple[Any, int]]:
     """The (value, block) pairs that a planned layer reads."""
-    if plan.algorithm in (GENERIC, TUNED) and layer.arguments:
+    if plan.algorithm in (GENERIC, OFFLOAD, TUNED) and layer.arguments:
         return [(var, 0) for var in layer.arguments]
     return needed(layer, layer_blocks(layer, plan))

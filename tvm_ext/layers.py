@@ -13,7 +13,9 @@ from tvm import relax
 from tvm_ext.anchors import ANCHORS
 from tvm_ext.anchors.anchor import Anchor
 from tvm_ext.anchors.fused import fuse_around
+from tvm_ext.codegen.byoc.subgraph import Summary
 from tvm_ext.dtypes import itemsize
+from tvm_ext.offload import offloaded
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
 from tvm_ext.passes.fusion.kernel_form import kernel_form
@@ -50,6 +52,8 @@ class Layer:
         What `main` passes to it.
     fallback : str
         Why a specialised kernel doesn't apply, when TVM's own operator is used.
+    offloaded : Summary or None
+        Of the subgraph, where an accelerator computes the layer.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Layer:
     function: Any
     arguments: tuple[Any, ...]
     fallback: str = ""
+    offloaded: Summary | None = None
 
 
 def layers(mod: tvm.IRModule) -> list[Layer]:
@@ -103,6 +108,12 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call, counts: _Counts) -> La
         "name": str(var.name), "ops": ops, "output": var,
         "function": function, "arguments": tuple(call.args),
     }  # fmt: skip
+    if (subgraph := offloaded(pairs)) is not None:
+        common |= {"name": subgraph.name, "ops": subgraph.operators}
+        return Layer(
+            workload=_generic(function, subgraph.operators, var),
+            inputs=(), weights=(), operands=(), offloaded=subgraph, **common,
+        )  # fmt: skip
     read = _read(pairs)
     if isinstance(read, str):
         return Layer(

@@ -14,7 +14,7 @@ from tvm import relax, tirx
 from tvm_ext.dtypes import itemsize
 from tvm_ext.errors import PlanError
 from tvm_ext.generic import lower_generic
-from tvm_ext.layer_layouts import GENERIC, TUNED, interchangeable, layer_blocks
+from tvm_ext.layer_layouts import GENERIC, OFFLOAD, TUNED, interchangeable, layer_blocks
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
@@ -160,7 +160,7 @@ class _Lowering:
 
     def layer(self, layer: Layer, entry: LayerPlan) -> None:
         workload = layer.workload
-        if entry.algorithm == GENERIC:
+        if entry.algorithm in (GENERIC, OFFLOAD):
             self._generic_layer(layer)
         elif entry.algorithm == TUNED:
             self._tuned_layer(layer, entry)

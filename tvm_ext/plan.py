@@ -89,11 +89,21 @@ class LayerPlan:
 
 @dataclass
 class Plan:
-    """The layer plans of a model for one target, in execution order."""
+    """The layer plans of a model for one target, in execution order.
+
+    Attributes
+    ----------
+    target : str
+    layers : list of LayerPlan
+    notes : list of str
+        What concerns no single layer, such as operators that an accelerator leaves to the CPU, and
+        why. `build` doesn't read them.
+    """
 
     target: str
     layers: list[LayerPlan]
     version: int = SCHEMA_VERSION
+    notes: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[LayerPlan]:
         return iter(self.layers)
@@ -115,6 +125,8 @@ class Plan:
     def to_yaml(self) -> str:
         """The plan as YAML; `from_yaml` gives an equal plan back."""
         data: dict[str, Any] = {"version": self.version, "target": self.target}
+        if self.notes:
+            data["notes"] = self.notes
         data["layers"] = [asdict(layer) for layer in self.layers]
         return yaml.safe_dump(data, sort_keys=False, width=100)
 
@@ -135,11 +147,14 @@ class Plan:
             raise PlanError("the plan needs the keys version, target and layers")
         if data["version"] != SCHEMA_VERSION:
             raise PlanError(f"plan version {data['version']!r}; allowed: {SCHEMA_VERSION}")
-        if extra := set(data) - {"version", "target", "layers"}:
+        if extra := set(data) - {"version", "target", "notes", "layers"}:
             raise PlanError(
                 f"the plan has unknown keys {sorted(map(str, extra))}; "
-                "allowed: version, target, layers"
+                "allowed: version, target, notes, layers"
             )
+        notes = data.get("notes", [])
+        if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+            raise PlanError(f"the plan's notes are a list of texts, not {notes!r}")
         if not isinstance(data["layers"], list):
             raise PlanError(f"the plan's layers is a list, not {data['layers']!r}")
         known = {f.name for f in fields(LayerPlan)}
@@ -153,7 +168,7 @@ class Plan:
                     f"allowed: {sorted(known)}"
                 )
             layers.append(LayerPlan(**entry))
-        return cls(str(data["target"]), layers)
+        return cls(str(data["target"]), layers, notes=notes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the YAML; a failure leaves no partial file.

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tvm_ext.errors import PlanError
-from tvm_ext.layer_layouts import GENERIC, TUNED, VIEW, layer_blocks, legal_layouts, pair_names
+from tvm_ext.layer_layouts import (
+    GENERIC,
+    OFFLOAD,
+    TUNED,
+    VIEW,
+    layer_blocks,
+    legal_layouts,
+    pair_names,
+)
 from tvm_ext.layers import Layer
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.schedules import algorithms
@@ -33,6 +41,11 @@ def check_plan(plan: Plan, layers: list[Layer], target: CpuTarget) -> None:
 
 
 def _check_layer(layer: Layer, entry: LayerPlan, target: CpuTarget) -> None:
+    if (entry.algorithm == OFFLOAD) != (layer.offloaded is not None):
+        allowed = OFFLOAD if layer.offloaded is not None else [*algorithms(layer.workload), GENERIC]
+        raise PlanError(f"layer {entry.name}: algorithm {entry.algorithm!r}; allowed: {allowed}")
+    if entry.algorithm == OFFLOAD:
+        return
     if entry.algorithm == TUNED:
         _check_tuned(layer, entry, target)
         return

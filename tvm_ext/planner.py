@@ -9,6 +9,7 @@ from typing import Any
 from tvm_ext.break_even import break_even
 from tvm_ext.layer_layouts import (
     GENERIC,
+    OFFLOAD,
     TUNED,
     VIEW,
     interchangeable,
@@ -153,6 +154,9 @@ def _choose_layer(
         "gflop": workload.flops / 1e9, "megabytes": workload.bytes / 1e6,
         "fallback": layer.fallback,
     }  # fmt: skip
+    if layer.offloaded is not None:
+        common["gflop"] = 2 * layer.offloaded.macs / 1e9
+        return LayerPlan(algorithm=OFFLOAD, device="accelerator", **common)
     if isinstance(workload, ViewWorkload):
         return LayerPlan(algorithm=VIEW, **common)
     rejected: dict[str, str] = {}
@@ -215,8 +219,8 @@ def _with_offer(
 ) -> LayerPlan:
     """The layer under a measured schedule, if that beats its plan; else the reason joins it."""
     workload = layer.workload
-    if isinstance(workload, (ViewWorkload, ConcatWorkload)):
-        # Nothing to compute, or nothing once the parts are computed in place.
+    if layer.offloaded is not None or isinstance(workload, (ViewWorkload, ConcatWorkload)):
+        # Nothing to compute here, or nothing once the parts are computed in place.
         return plan
     ours = plan.estimate_us * 1e-6 + conversion_seconds(reads(layer, plan), target, values)
     around = conversion_seconds([(var, 0) for var in layer.arguments], target, values)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ def render(table: Any, width: int = _WIDTH) -> str:
 
 
 def plan_table(plan: Plan) -> Table:
-    """One row a layer, and the total."""
-    table = Table(title=f"plan for {plan.target}", title_justify="left")
+    """One row a layer, and the total; below it the notes."""
+    table = Table(
+        title=f"plan for {plan.target}", title_justify="left",
+        caption=escape("\n".join(plan.notes)) if plan.notes else None, caption_justify="left",
+    )  # fmt: skip
     for name in ("layer", "operators", "algorithm", "parameters", "layout"):
         table.add_column(name, overflow="fold")
     for name in ("GFLOP", "MB", "est. us"):

@@ -148,7 +148,9 @@ def _unmeasured(
     left_out = 0
     changes: dict[str, LayerPlan] = {}
     for task in tune_tasks(cut.layers, seconds):
-        candidates = transferred(task.program.workload.function, records, cpu)
+        candidates = transferred(
+            task.program.workload.function, records, cpu, options.records_per_kernel
+        )
         if isinstance(prescreen, Prescreen):
             kept, count = prescreen.screened(candidates, options.prescreen)
             left_out += count

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.schedules.kernels import HOST
+from tests.transfer.fork_servers import shared_fork_servers
+from tests.transfer.programs import record
 from tvm_ext import threads
+from tvm_ext.transfer.bank import Bank, Provenance
+from tvm_ext.transfer.tensor_program import LayerProgram, tensor_program
+from tvm_ext.transfer.tune_model import grouped
+
+__all__ = ["all_threads", "bank_file", "shared_fork_servers"]
 
 
 @pytest.fixture
@@ -18,3 +28,17 @@ def all_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TVM_NUM_THREADS", str(before))
     yield
     threads.use(before)
+
+
+@pytest.fixture(scope="session")
+def bank_file(convnet_onnx: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of the model's first convolution and of its product, which promise much."""
+    layers = {layer.name: layer for layer in grouped(convnet_onnx, HOST).layers}
+    bank = Bank(str(HOST.llvm["mcpu"]))
+    for name in ("conv2d_0", "matmul_6"):
+        made = tensor_program(layers[name])
+        assert isinstance(made, LayerProgram)
+        bank.add([replace(record(made, 1e-9), target=bank.mcpu)], Provenance("convnet, search", 1))
+    path = tmp_path_factory.mktemp("bank") / "bank.jsonl.gz"
+    bank.save(path)
+    return path

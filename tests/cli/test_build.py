@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tvm_ext
 from tests import models
 from tests.cli.commands import fails, run_command
+from tvm_ext.transfer.bank import BANK_VARIABLE
 
 
 def test_the_saved_model_is_right(convnet_onnx: Path, tmp_path: Path) -> None:
@@ -22,6 +24,23 @@ def test_the_saved_model_is_right(convnet_onnx: Path, tmp_path: Path) -> None:
     got = tvm_ext.load(saved)(inputs)
     assert isinstance(got, np.ndarray)
     assert models.relative_error(got, want) < models.RTOL
+
+
+def test_the_bank_is_used_unless_told_otherwise(
+    convnet_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = tmp_path / "model.tvmx"
+    monkeypatch.setenv(BANK_VARIABLE, str(bank_file))
+    for words, source in (((), "bank"), (("--tuning", "none"), "default")):
+        result = run_command("build", convnet_onnx, "-o", saved, *words)
+        assert result.exit_code == 0, result.stderr
+        entry = tvm_ext.load(saved).plan["matmul_6"]
+        assert (entry.source, entry.algorithm == "tuned") == (source, source == "bank")
+    monkeypatch.setenv(BANK_VARIABLE, str(tmp_path / "none.gz"))
+    words = ("build", convnet_onnx, "-o", saved)
+    fails("can't read the bank", *words)
+    assert run_command(*words, "--tuning", "none").exit_code == 0
+    fails("'log' is not one of 'bank', 'none'", *words, "--tuning", "log", code=2)
 
 
 def test_errors(convnet_onnx: Path, tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests import models
 from tests.cli.commands import fails, run_command
 from tvm_ext.plan import Plan
+from tvm_ext.transfer.bank import BANK_VARIABLE
 
 
 def test_plan_and_build_from_it(convnet_onnx: Path, tmp_path: Path) -> None:
@@ -39,3 +42,17 @@ def test_usage_errors(convnet_onnx: Path) -> None:
 
 def test_unknown_target(convnet_onnx: Path) -> None:
     fails("unknown mcpu 'core-avx9'", "plan", convnet_onnx, "--target", "core-avx9")
+
+
+def test_the_bank_is_used_unless_told_otherwise(
+    convnet_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "plan.yaml"
+    monkeypatch.setenv(BANK_VARIABLE, str(bank_file))
+    for words, source in (
+        ((), "bank"), (("--tuning", "bank"), "bank"), (("--tuning", "none"), "default"),
+    ):  # fmt: skip
+        result = run_command("plan", convnet_onnx, "-o", output, *words)
+        assert result.exit_code == 0, result.stderr
+        assert Plan.load(output)["matmul_6"].source == source
+    fails("'log' is not one of 'bank', 'none'", "plan", convnet_onnx, "--tuning", "log", code=2)

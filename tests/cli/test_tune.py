@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
+import numpy as np
 
+import tvm_ext
+from tests import models
 from tests.cli.commands import fails, run_command
 from tests.schedules.kernels import HOST
-from tests.transfer.programs import record
+from tests.transfer.log_lines_of import DATA, ansor, write
 from tvm_ext.plan import Plan
 from tvm_ext.plan_check import check_plan
-from tvm_ext.transfer.bank import Bank, Provenance
-from tvm_ext.transfer.tensor_program import LayerProgram, tensor_program
 from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tune_store import RECORDS
 
 ARM = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
-
-
-@pytest.fixture(scope="module")
-def bank_file(convnet_onnx: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A record of the model's first convolution that promises much."""
-    layers = {layer.name: layer for layer in grouped(convnet_onnx, HOST).layers}
-    made = tensor_program(layers["conv2d_0"])
-    assert isinstance(made, LayerProgram)
-    bank = Bank(str(HOST.llvm["mcpu"]))
-    bank.add([replace(record(made, 1e-9), target=bank.mcpu)], Provenance("convnet, search", 1))
-    path = tmp_path_factory.mktemp("bank") / "bank.jsonl.gz"
-    bank.save(path)
-    return path
 
 
 def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
@@ -63,11 +49,37 @@ def test_records_stay_in_the_work_dir(convnet_onnx: Path, bank_file: Path, tmp_p
     assert (folder / RECORDS).read_text().splitlines() == lines
 
 
+def test_a_log_of_ansor_gives_its_schedules(convnet_onnx: Path, tmp_path: Path) -> None:
+    product = next(
+        record for text in (DATA / "ansor_versions.json").read_text().splitlines()
+        if "matmul_add" in text and (record := json.loads(text))["r"][1] == 0
+    )  # fmt: skip
+    product["r"][0] = [1e-9]
+    log = write(
+        tmp_path / "log.json", json.dumps(product).encode() + b"\n", ansor(), ansor(error=4)
+    )
+    output = tmp_path / "plan.yaml"
+    result = run_command("tune", convnet_onnx, "-o", output, "--budget", "0", "--donors", log)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines() == [
+        f"{log}: 1 record of 1 kernel",
+        "  1 skipped: computation: no text is known for this hash with these shapes",
+        "  1 skipped: its measurement failed",
+    ]
+    plan = Plan.load(output)
+    assert [entry.name for entry in plan if entry.source == "transfer"] == ["matmul_6"]
+    inputs = models.inputs_for(models.convnet())
+    got = tvm_ext.build(convnet_onnx, plan=plan)(inputs)
+    assert isinstance(got, np.ndarray)
+    want = models.oracle(models.convnet(), inputs)[0]
+    assert models.relative_error(got, want) < models.RTOL
+
+
 def test_errors(convnet_onnx: Path, tmp_path: Path) -> None:
     words = ("tune", convnet_onnx, "-o", tmp_path / "plan.yaml")
     fails(r"gone\.onnx: no such file", "tune", tmp_path / "gone.onnx", "-o", tmp_path / "a")
-    fails("donor .*nowhere has no database", *words, "--donors", tmp_path / "nowhere")
-    fails("can't read the bank", *words, "--donors", convnet_onnx)
+    fails("donor .*nowhere: no such file or folder", *words, "--donors", tmp_path / "nowhere")
+    fails("donor .* is neither a bank nor a log of Ansor's", *words, "--donors", convnet_onnx)
     fails("'search' doesn't end alone; give budget_s or trials", *words, "--method", "search")
     fails("can't measure for cortex-a72", *words, "--target", ARM, "--trials", "1")
     fails("Missing option '-o'", "tune", convnet_onnx, code=2)

@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tvm import rpc
 
@@ -25,13 +27,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def started(module: str, port: int, *options: str) -> subprocess.Popen[bytes]:
-    """Start one of TVM's modules at a port."""
+def started(module: str, port: int, hidden: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start one of TVM's modules at a port, with the modules of a folder before all others."""
     command = [sys.executable, "-m", f"tvm.exec.{module}", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--port-end", str(port + 1), "--silent", *options]
+    paths = os.pathsep.join([str(hidden), *filter(None, sys.path)])
     return subprocess.Popen(
-        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -72,12 +76,17 @@ def machines(count: int) -> Iterator[tuple[tuple[str, int], list[subprocess.Pope
     """A tracker's address, and so many servers that have told it."""
     port = free_port()
     tracker = ("127.0.0.1", port)
-    processes = [started("rpc_tracker", port)]
+    folder = tempfile.TemporaryDirectory()
+    hidden = Path(folder.name)
+    # TVM imports PyTorch where it is installed, which takes most of the start; each of these
+    # processes and those that they start would.
+    (hidden / "torch.py").write_text("raise ImportError('hidden: it loads slowly')\n")
+    processes = [started("rpc_tracker", port, hidden)]
     try:
         wait_for(lambda: listens(port))
         address = f"127.0.0.1:{port}"
         servers = [
-            started("rpc_server", free_port(), "--tracker", address, "--key", KEY)
+            started("rpc_server", free_port(), hidden, "--tracker", address, "--key", KEY)
             for _ in range(count)
         ]
         processes += servers
@@ -86,3 +95,4 @@ def machines(count: int) -> Iterator[tuple[tuple[str, int], list[subprocess.Pope
     finally:
         for process in processes:
             kill(process)
+        folder.cleanup()

@@ -31,6 +31,8 @@ from tvm_ext.tune import tune
 TRIALS = 8
 SCRIPT = f"""
 import sys
+# TVM would import it, which takes most of its start.
+sys.modules["torch"] = None
 from tests.transfer.tuning import OPTIONS, network
 from tvm_ext.tune import tune
 if __name__ == "__main__":

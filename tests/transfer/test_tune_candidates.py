@@ -10,7 +10,9 @@ import tvm
 
 from tests.schedules.kernels import HOST
 from tests.transfer.programs import conv, matmul_layer, program, record
+from tvm_ext.errors import TuningError
 from tvm_ext.schedules.tuned import apply_trace
+from tvm_ext.transfer.trace_template_stages import Stages
 from tvm_ext.transfer.tune_candidates import distance, in_turns, ranked, transferred
 
 TARGET = conv(8, 16, 8, 3).workload.function
@@ -27,6 +29,32 @@ def test_failed_ones_and_slow_ones_of_a_kernel_are_left_out() -> None:
     same = [replace(NEAR, trace=str(i), seconds=float(i)) for i in (5, 3, 1, 2, 4)]
     failed = replace(FAR, seconds=math.inf)
     assert [r.seconds for r in ranked(TARGET, [*same, failed])] == [1, 2, 3]
+
+
+def test_more_records_of_a_kernel_on_request() -> None:
+    many = [replace(NEAR, trace=str(i), seconds=float(i)) for i in range(1, 6)]
+    for count, kept in ((1, 1), (4, 4), (9, 5)):
+        found = ranked(TARGET, many, records_per_kernel=count)
+        assert [r.seconds for r in found] == list(range(1, kept + 1))
+    own = [record(conv(8, 16, 8, 3), 1e-6 * (1 + n), n) for n in range(3)]
+    assert len({r.trace for r in own}) == 3
+    for count in (1, 2, 3):
+        assert len(list(transferred(TARGET, own, HOST, records_per_kernel=count))) == count
+    with pytest.raises(TuningError, match="records_per_kernel=0; allowed: 1 or more"):
+        ranked(TARGET, many, records_per_kernel=0)
+
+
+def test_blocks_of_channels_count_as_channels() -> None:
+    """(1, 2, 9, 8, 8) is (1, 16, 9, 8) in blocks of eight channels."""
+    blocked = replace(NEAR, workload="blocked", trace="blocked")
+    stages = Stages((), "conv2d_NCHWc", (), "SSSSSRRR", (1, 2, 9, 8, 8, 8, 3, 3))
+    blocked.__dict__["stages"] = stages
+    # Between 9 by 9 and 16 by 16 pixels for a kernel of 8 by 8, but of another anchor.
+    assert ranked(TARGET, [FAR, blocked, NEAR]) == [NEAR, FAR, blocked]
+    (loops,) = {blocked.stages.loop_map(Stages.of(TARGET))}
+    assert loops is not None
+    extents = loops.extents(stages.extents)
+    assert distance(Stages.of(TARGET).extents, extents) == pytest.approx(math.log(9 / 8))
 
 
 def test_candidates_are_complete_schedules_without_repeats() -> None:

@@ -21,6 +21,7 @@ from tvm_ext.transfer.tune_options import TuningOptions, tracker_address
         ({"prescreen": 0.0}, "prescreen=0.0; allowed: above 0, at most 1"),
         ({"prescreen": 1.5}, "prescreen=1.5"),
         ({"prescreen": float("nan")}, "prescreen=nan"),
+        ({"records_per_kernel": 0}, "records_per_kernel=0; allowed: 1 or more"),
         ({"tracker": "here", "key": "cpu"}, "tracker='here'; allowed: host:port"),
         ({"tracker": "here:", "key": "cpu"}, "tracker='here:'"),
         ({"tracker": "here:70000", "key": "cpu"}, "tracker='here:70000'"),

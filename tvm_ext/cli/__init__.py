@@ -1,11 +1,23 @@
-"""The `tvm-ext` command: build, plan, tune, bench, profile, run, inspect and convert models."""
+"""The `tvm-ext` command: what the library does with models, as commands."""
 
 from __future__ import annotations
 
 import click
 
 import tvm_ext
-from tvm_ext.cli import bench, build, classes, convert, info, logs, plan, profile, run, tune
+from tvm_ext.cli import (
+    bench,
+    build,
+    classes,
+    convert,
+    info,
+    logs,
+    plan,
+    profile,
+    run,
+    simulate,
+    tune,
+)
 from tvm_ext.cli.errors import Group
 
 
@@ -25,6 +37,6 @@ def main() -> None:
 
 for _command in (
     build.build, plan.plan, tune.tune, bench.bench, profile.profile, run.run, info.info,
-    classes.classes, logs.logs, convert.convert,
+    classes.classes, logs.logs, convert.convert, simulate.simulate,
 ):  # fmt: skip
     main.add_command(_command)

@@ -13,7 +13,7 @@ from rich.table import Table
 from tvm_ext import tables, threads
 from tvm_ext.cli.errors import UserError
 from tvm_ext.cli.models import open_model
-from tvm_ext.cli.options import Shapes, build_options, threads_option, use_threads
+from tvm_ext.cli.options import Shapes, build_options, threads_option, tuning_option, use_threads
 from tvm_ext.executable import Executable
 
 _ROUND_SECONDS = 0.1
@@ -26,12 +26,14 @@ _SETTLE_SECONDS = 0.1
 @click.option(
     "--against", type=click.Choice(["onnxruntime"]), help="Another engine to time, interleaved."
 )
+@tuning_option
 @threads_option
 @build_options
 def bench(
     model_or_file: str,
     runs: int,
     against: str | None,
+    tuning: str,
     count: int | None,
     target: str,
     shapes: Shapes,
@@ -48,7 +50,7 @@ def bench(
     if against and Path(model_or_file).suffix != ".onnx":
         raise click.UsageError(f"--against {against} needs an .onnx file, not {model_or_file}")
     use_threads(count)
-    exe = open_model(model_or_file, target, shapes)
+    exe = open_model(model_or_file, target, shapes, tuning)
     click.echo(str(exe.benchmark(runs=runs)))
     if against:
         ours, theirs = _interleaved(exe, model_or_file, runs)

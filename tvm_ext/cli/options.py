@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tvm_ext import threads
+from tvm_ext.build import TUNINGS
 from tvm_ext.cli.errors import UserError
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -44,6 +45,10 @@ def build_options(function: Callable[..., Any]) -> Callable[..., Any]:
 fusion_option = click.option(
     "--fusion-database", type=click.Path(dir_okay=False), metavar="FILE",
     help="Measure where to fuse, and keep the answers in FILE.",
+)  # fmt: skip
+tuning_option = click.option(
+    "--tuning", default="bank", show_default=True, type=click.Choice(TUNINGS),
+    help="Use the bank's measured schedules where they are faster, or none.",
 )  # fmt: skip
 threads_option = click.option(
     "--threads", "count", type=click.IntRange(min=1), help="Threads; default: all cores."

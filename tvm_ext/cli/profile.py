@@ -5,19 +5,21 @@ from __future__ import annotations
 import click
 
 from tvm_ext.cli.models import open_model
-from tvm_ext.cli.options import Shapes, build_options, threads_option, use_threads
+from tvm_ext.cli.options import Shapes, build_options, threads_option, tuning_option, use_threads
 
 
 @click.command()
 @click.argument("model_or_file")
 @click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--html", help="Also write a report page there.")
+@tuning_option
 @threads_option
 @build_options
 def profile(
     model_or_file: str,
     runs: int,
     html: str | None,
+    tuning: str,
     count: int | None,
     target: str,
     shapes: Shapes,
@@ -30,7 +32,7 @@ def profile(
       tvm-ext profile model.onnx --threads 1 --html report.html
     """
     use_threads(count)
-    exe = open_model(model_or_file, target, shapes)
+    exe = open_model(model_or_file, target, shapes, tuning)
     click.echo(str(exe.profile(runs=runs)))
     if html is not None:
         exe.report(html)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
@@ -13,8 +12,7 @@ from tvm_ext.cli.models import existing
 from tvm_ext.cli.options import Shapes, build_options
 from tvm_ext.cli.progress import stderr_bar
 from tvm_ext.plan import Plan
-from tvm_ext.transfer.bank import Bank
-from tvm_ext.transfer.tune_donors import read_folder
+from tvm_ext.transfer.tune_donors import load_donors
 from tvm_ext.transfer.tune_options import METHODS, TuningOptions, TuningProgress
 from tvm_ext.transfer.tuned_record import TunedRecord
 
@@ -40,7 +38,8 @@ from tvm_ext.transfer.tuned_record import TunedRecord
     "--donors",
     multiple=True,
     metavar="PATH",
-    help="Another run's --work-dir, or a bank's file; repeatable. Default: the bank.",
+    help="Another run's --work-dir, a bank's file, a log of Ansor's, or 'shipped' for the records "
+    "of Ansor's that come with tvm-ext; repeatable. Default: the bank.",
 )
 @click.option(
     "--prescreen",
@@ -76,6 +75,7 @@ def tune(
       tvm-ext tune model.onnx -o plan.yaml --budget 60
       tvm-ext tune model.onnx -o plan.yaml --method search --trials 500 --work-dir records/
       tvm-ext tune other.onnx -o other.yaml --donors records/ --budget 60
+      tvm-ext tune other.onnx -o other.yaml --donors old_log.json --donors shipped --budget 60
       tvm-ext tune model.onnx -o plan.yaml --tracker farm:9190 --key xeon --budget 600
       tvm-ext build other.onnx -o other.tvmx --plan other.yaml
     """
@@ -91,16 +91,13 @@ def tune(
     click.echo(_summary(output, plan))
 
 
-def _read_donors(paths: Sequence[str]) -> dict[str, list[TunedRecord]]:
-    """The records of folders by path, and of banks by their sources."""
-    found: dict[str, list[TunedRecord]] = {}
-    for path in paths:
-        if Path(path).is_file():
-            for source, records in Bank.load(path).donors.items():
-                found.setdefault(source, []).extend(records)
-        else:
-            found.setdefault(path, []).extend(read_folder(Path(path)))
-    return found
+def _read_donors(names: tuple[str, ...]) -> dict[str, list[TunedRecord]]:
+    """The records of donors; says on stderr what one with unused records gives."""
+    found = load_donors(names)
+    for donor in found:
+        if donor.skipped:
+            click.echo(str(donor), err=True)
+    return {donor.name: list(donor.records) for donor in found}
 
 
 def _summary(output: str, plan: Plan) -> str:

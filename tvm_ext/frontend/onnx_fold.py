@@ -29,13 +29,15 @@ _RANDOM = frozenset(
         "RandomUniformLike",
     }
 )
+# What is quantised shows in the graph: an integer kernel reads the integers.
+_QUANTIZATION = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
 def can_fold(node: onnx.NodeProto) -> bool:
     """Tell whether a node's value follows from its inputs' values alone."""
     return (
         node.domain in DEFAULT_DOMAINS
-        and node.op_type not in _RANDOM
+        and node.op_type not in _RANDOM | _QUANTIZATION
         and onnx.defs.has(node.op_type)
     )
 

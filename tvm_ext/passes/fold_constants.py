@@ -46,7 +46,16 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return floor + ((rest != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
 
 
+def _dequantize(call: relax.Call, a: list[np.ndarray]) -> np.ndarray:
+    shape = [1] * a[0].ndim
+    if a[1].size > 1:
+        shape[int(call.attrs.axis)] = -1
+    zero = a[2].astype("int32").reshape(shape if a[2].size > 1 else [1] * a[0].ndim)
+    return (a[0].astype("int32") - zero).astype("float32") * a[1].reshape(shape)
+
+
 _RULES: dict[str, Rule] = {
+    "relax.dequantize": _dequantize,
     "relax.reshape": _shape_result,
     "relax.expand_dims": _shape_result,
     "relax.squeeze": _shape_result,
@@ -101,7 +110,9 @@ def _fold(_: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
     with np.errstate(all="ignore"):
         value = rule(_Typed(expr, var), known)
     value = np.asarray(value).astype(df.dtype_of(var), copy=False)
-    if value.nbytes > sum(a.nbytes for a in known) + _MAX_GROWTH_BYTES:
+    limit = sum(a.nbytes for a in known) + _MAX_GROWTH_BYTES
+    # Float weights are what the kernels read.
+    if value.nbytes > limit and df.op_name(expr) != "relax.dequantize":
         return expr
     return df.constant(value.reshape(df.shape_of(var)))
 

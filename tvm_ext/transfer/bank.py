@@ -2,9 +2,10 @@
 
 The folder ``tuning_logs/`` has a file ``<mcpu>.jsonl.gz`` a CPU. Its first line is
 ``{"schema": 1, "mcpu": "znver4"}``. Then each kernel has a line ``{"workload": hash, "module":
-...}`` with TVM's own form of the unscheduled function, before the first of its records,
-``{"workload": hash, "trace": [instructions, decisions], "seconds": 1.2e-05, "threads": 2,
-"source": "..."}``. The source names the model and the run, such as ``resnet50, transfer+search``.
+..., "ops": [...]}`` with TVM's own form of the unscheduled function and, unless the file is older,
+the operators of its class, before the first of its records, ``{"workload": hash, "trace":
+[instructions, decisions], "seconds": 1.2e-05, "threads": 2, "source": "..."}``. The source names
+the model and the run, such as ``resnet50, transfer+search``.
 """
 
 from __future__ import annotations
@@ -15,44 +16,29 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import tvm
-from tvm.s_tir.meta_schedule.database import Workload
-
 from tvm_ext.errors import TuningError
 from tvm_ext.files import replacing
 from tvm_ext.target import CpuTarget
+from tvm_ext.transfer.bank_kernel import BankKernel, Provenance, Timing
 from tvm_ext.transfer.kernel_class_ops import Ops
 from tvm_ext.transfer.tuned_record import TunedRecord
+
+__all__ = ["BANK_VARIABLE", "SCHEMA_VERSION", "Bank", "Provenance"]
 
 SCHEMA_VERSION = 1
 # The environment variable that names a user's own bank.
 BANK_VARIABLE = "TVM_EXT_BANK"
-# Records of one kernel that are worth keeping: the fastest.
-_KEPT = 3
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a record was measured.
-
-    Attributes
-    ----------
-    source : str
-        Model and run.
-    threads : int
-    """
-
-    source: str
-    threads: int
 
 
 class Bank:
     """The kept records of one CPU, the three fastest of each kernel.
+
+    A function that a file has is read when a record of it is asked for: what is damaged in it is
+    only found then.
 
     Parameters
     ----------
@@ -62,13 +48,13 @@ class Bank:
 
     def __init__(self, mcpu: str) -> None:
         self.mcpu = mcpu
-        self._records: dict[str, list[tuple[TunedRecord, Provenance]]] = {}
+        self._kernels: dict[str, BankKernel] = {}
 
     def __len__(self) -> int:
-        return sum(len(kept) for kept in self._records.values())
+        return sum(len(kernel.timings) for kernel in self._kernels.values())
 
     def __iter__(self) -> Iterator[TunedRecord]:
-        return (record for kept in self._records.values() for record, _ in kept)
+        return (record for kernel in self._kernels.values() for record in kernel.records)
 
     def add(self, records: Iterable[TunedRecord], provenance: Provenance) -> int:
         """Keep records; those that failed, repeat others or are too slow are dropped.
@@ -78,43 +64,50 @@ class Bank:
         int
             How many of them are in the bank now that weren't.
         """
-        before = {(r.workload, r.trace) for r in self}
+        before = self._traces()
         for record in records:
             if record.failed:
                 continue
-            kept = self._records.setdefault(record.workload, [])
-            kept.append((record, provenance))
-            fastest: dict[str, tuple[TunedRecord, Provenance]] = {}
-            for pair in sorted(kept, key=lambda pair: pair[0].seconds):
-                fastest.setdefault(pair[0].trace, pair)
-            self._records[record.workload] = list(fastest.values())[:_KEPT]
-        return len({(r.workload, r.trace) for r in self} - before)
+            if record.workload not in self._kernels:
+                self._kernels[record.workload] = BankKernel.of(record)
+            timing = Timing(record.trace, record.seconds, record.target, provenance)
+            self._kernels[record.workload].add([timing])
+        return len(self._traces() - before)
+
+    def _traces(self) -> set[tuple[str, str]]:
+        return {(key, t.trace) for key, kernel in self._kernels.items() for t in kernel.timings}
 
     def merge(self, other: Bank) -> None:
         """Keep the records of another bank, too, where they are among the fastest."""
-        for kept in other._records.values():
-            for record, provenance in kept:
-                self.add([record], provenance)
+        for key, kernel in other._kernels.items():
+            self._kernels.setdefault(key, kernel.without_timings()).add(kernel.timings)
 
     def exact(self, workload: str) -> list[TunedRecord]:
         """The records of a kernel, by its key, the fastest first."""
-        return [record for record, _ in self._records.get(workload, [])]
+        kernel = self._kernels.get(workload)
+        return [] if kernel is None else kernel.records
+
+    @property
+    def classes(self) -> set[Ops]:
+        """The operators of every kernel class that it has records of."""
+        return {kernel.ops for kernel in self._kernels.values()}
 
     def of_class(self, ops: Ops) -> list[TunedRecord]:
         """The records of all kernels with this sequence of operators."""
-        return [record for record in self if record.ops == ops]
+        return [r for kernel in self._kernels.values() if kernel.ops == ops for r in kernel.records]
 
     def provenance(self, record: TunedRecord) -> Provenance:
         """Where a record of this bank was measured."""
-        return next(p for r, p in self._records[record.workload] if r.trace == record.trace)
+        timings = self._kernels[record.workload].timings
+        return next(t.provenance for t in timings if t.trace == record.trace)
 
     @property
     def donors(self) -> dict[str, list[TunedRecord]]:
         """The records by their source."""
         found: dict[str, list[TunedRecord]] = {}
-        for kept in self._records.values():
-            for record, provenance in kept:
-                found.setdefault(provenance.source, []).append(record)
+        for kernel in self._kernels.values():
+            for record, timing in zip(kernel.records, kernel.timings, strict=True):
+                found.setdefault(timing.provenance.source, []).append(record)
         return found
 
     @classmethod
@@ -151,7 +144,8 @@ class Bank:
         Raises
         ------
         TuningError
-            The file can't be read, is of a newer schema, or a line of it is something else.
+            The file can't be read, is of a newer schema, or a line of it is something else. What is
+        wrong inside a function is told, with file and line, when it is asked for.
         """
         path = Path(path)
         try:
@@ -160,25 +154,30 @@ class Bank:
             raise TuningError(f"can't read the bank {path}: {error}") from error
         lines = enumerate(text.splitlines(), 1)
         bank = cls(_header(path, next(lines, (1, ""))[1]))
-        functions: dict[str, Any] = {}
         for number, line in lines:
+            place = f"{path}, line {number}"
             try:
-                data = json.loads(line)
-                key = str(data["workload"])
-                if "module" in data:
-                    (function,) = Workload.from_json([key, data["module"]]).mod.functions.values()
-                    functions[key] = function
-                    continue
-                trace = json.dumps(data["trace"], separators=(",", ":"))
-                seconds, threads = float(data["seconds"]), int(data["threads"])
-                record = TunedRecord(functions[key], key, trace, seconds, bank.mcpu)
-                source = str(data["source"])
-            except (ValueError, TypeError, KeyError, RuntimeError) as error:
-                raise TuningError(f"{path}, line {number}: not a bank record ({error})") from error
-            if not 0 < seconds < math.inf:
-                raise TuningError(f"{path}, line {number}: {seconds} s; allowed: finite, above 0")
-            bank.add([record], Provenance(source, threads))
+                bank._take(json.loads(line), place)
+            except (ValueError, TypeError, KeyError) as error:
+                raise TuningError(f"{place}: not a bank record ({error})") from error
         return bank
+
+    def _take(self, data: dict[str, Any], place: str) -> None:
+        """Take in a line: a kernel, or a record of one that came before."""
+        key = str(data["workload"])
+        if "module" in data:
+            ops = tuple(_texts(data["ops"])) if "ops" in data else None
+            (module,) = _texts([data["module"]])
+            self._kernels.setdefault(key, BankKernel(key, module, ops, place))
+            return
+        seconds, threads, (source,) = (
+            float(data["seconds"]), int(data["threads"]), _texts([data["source"]])
+        )  # fmt: skip
+        if not 0 < seconds < math.inf:
+            raise TuningError(f"{place}: {seconds} s; allowed: finite, above 0")
+        trace = json.dumps(data["trace"], separators=(",", ":"))
+        timing = Timing(trace, seconds, self.mcpu, Provenance(source, threads))
+        self._kernels[key].add([timing])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, which appears whole or not at all; equal banks give equal bytes.
@@ -189,16 +188,15 @@ class Bank:
             The file can't be written.
         """
         lines: list[dict[str, Any]] = [{"schema": SCHEMA_VERSION, "mcpu": self.mcpu}]
-        for key in sorted(self._records):
-            kept = self._records[key]
-            module = Workload(tvm.IRModule({"main": kept[0][0].function})).as_json()[1]
-            lines.append({"workload": key, "module": module})
+        for key in sorted(self._kernels):
+            kernel = self._kernels[key]
+            lines.append({"workload": key, "module": kernel.module, "ops": list(kernel.ops)})
             lines += [
                 {
-                    "workload": key, "trace": json.loads(record.trace), "seconds": record.seconds,
-                    "threads": provenance.threads, "source": provenance.source,
+                    "workload": key, "trace": json.loads(timing.trace), "seconds": timing.seconds,
+                    "threads": timing.provenance.threads, "source": timing.provenance.source,
                 }
-                for record, provenance in kept
+                for timing in kernel.timings
             ]  # fmt: skip
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         with replacing(Path(path)) as stream:
@@ -215,3 +213,10 @@ def _header(path: Path, line: str) -> str:
     if version > SCHEMA_VERSION:
         raise TuningError(f"{path} has schema {version}; allowed: up to {SCHEMA_VERSION}")
     return mcpu
+
+
+def _texts(values: Any) -> list[str]:
+    """The values, which must be texts."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{values!r} is no text"[:120])
+    return values

@@ -12,7 +12,7 @@ from tvm_ext.schedules.tuned import ProgramWorkload, Tuned
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.kernel_class import unique_kernels
-from tvm_ext.transfer.kernel_class_ops import class_ops
+from tvm_ext.transfer.kernel_class_ops import Ops, class_ops
 from tvm_ext.transfer.tensor_program import tensor_program
 from tvm_ext.transfer.trace_template_stages import Stages
 from tvm_ext.transfer.tune_candidates import Candidate, ranked, transferred
@@ -37,10 +37,12 @@ class BankOffers:
 
     def __init__(self, bank: Bank, layers: Sequence[Layer], cpu: CpuTarget) -> None:
         self._bank, self._cpu = bank, cpu
-        self._classes = {record.ops for record in bank}
+        self._classes = bank.classes
         self._first = {
             layer.name: group[0].name for group in unique_kernels(layers) for layer in group
         }
+        # Read and slowed once: a record remembers its function's stages.
+        self._of_classes: dict[Ops, list[TunedRecord]] = {}
         self._programs: dict[str, ProgramWorkload | None] = {}
         self._candidates: dict[str, Candidate | None] = {}
 
@@ -51,7 +53,9 @@ class BankOffers:
         key = workload_key(workload.function)
         if exact := self._bank.exact(key):
             return self._own(workload, self._slowed(exact), limit_s)
-        records = self._slowed(self._bank.of_class(workload.ops))
+        if workload.ops not in self._of_classes:
+            self._of_classes[workload.ops] = self._slowed(self._bank.of_class(workload.ops))
+        records = self._of_classes[workload.ops]
         return self._of_class(self._first[layer.name], workload, key, records, limit_s)
 
     def _own(

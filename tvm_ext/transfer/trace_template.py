@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
-from tvm.s_tir.schedule import Instruction, Trace
+from tvm.s_tir.schedule import Trace
 
 from tvm_ext.errors import TransferError
 from tvm_ext.schedules.tuned import first_line
 from tvm_ext.target import CpuTarget
+from tvm_ext.transfer.trace_run import REFUSED, TraceRun
 from tvm_ext.transfer.trace_template_stages import Stages
-from tvm_ext.transfer.trace_template_tiles import TILE_RULES, rescale
+from tvm_ext.transfer.trace_template_tiles import TILE_RULES
 from tvm_ext.transfer.tune_space import tune_context
-
-# What TVM raises where an instruction does not apply.
-_REFUSED = (RuntimeError, ValueError, IndexError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,11 @@ class TraceTemplate:
     def apply(self, function: tirx.PrimFunc, target: CpuTarget, rule: str = "tiles") -> Schedule:
         """Schedule another function of the same anchor.
 
-        Perfect tiles become divisors of the new extents, by `rule` of `rescale`. Categorical
-        decisions are kept, and compute locations as far as the loops exist. Where the epilogues
-        differ, the last blocks of both play the same part and blocks before the last are inlined;
-        a missing one is played by a copy of the anchor's result.
+        Tiles become divisors of the new extents, by `rule` of `rescale`. Categorical decisions are
+        kept, and compute locations as far as the loops exist. Where the epilogues differ, the last
+        blocks of both play the same part and blocks before the last are inlined; a missing one is
+        played by a copy of the anchor's result. A schedule for blocks of channels fits a function
+        without them: the block's loop becomes the inner part of its last spatial one.
 
         Parameters
         ----------
@@ -74,14 +72,16 @@ class TraceTemplate:
         if rule not in TILE_RULES:
             raise TransferError(f"tile rule {rule!r}; allowed: {', '.join(TILE_RULES)}")
         stages = Stages.of(function)
-        if stages.loops != self.stages.loops:
+        loops = self.stages.loop_map(stages)
+        if loops is None:
             raise TransferError(
                 f"the anchor {stages.anchor} has the loops {stages.loops}; "
                 f"the schedule is for {self.stages.anchor} with {self.stages.loops}"
             )
         schedule = Schedule(tvm.IRModule({"main": function}))
         names = self._match(schedule, stages)
-        _Replay(rule).run(_renamed(self.trace, names), schedule)
+        exact = self.stages.extents == stages.extents
+        TraceRun(schedule, names, rule, loops, exact).run(self.trace)
         if stages.epilogue and not self.stages.epilogue:
             _inline_into_copy(schedule, stages.epilogue[-1])
         _postprocess(schedule, function, target)
@@ -105,60 +105,6 @@ class TraceTemplate:
             last = stages.epilogue[-1] if stages.epilogue else _copy(schedule, stages.anchor)
             names[old.epilogue[-1]] = last
         return names
-
-
-class _Replay:
-    """Applies a trace with decisions for the loops that it meets; remembers where it is."""
-
-    def __init__(self, rule: str) -> None:
-        self._rule = rule
-        self._at: Instruction | None = None
-
-    def run(self, trace: Trace, schedule: Schedule) -> None:
-        def decide(instruction: Any, inputs: Any, attrs: Any, decision: Any) -> Any:
-            self._at = instruction
-            if instruction.kind.name != "SamplePerfectTile" or decision is None:
-                return decision
-            extent = int(schedule.get(inputs[0]).extent)
-            most = int(attrs[1])
-            return rescale([int(x) for x in decision], extent, self._rule, most)
-
-        try:
-            trace.apply_to_schedule(schedule, True, decide)
-        except _REFUSED as error:
-            kind = self._at.kind.name if self._at is not None else "the trace"
-            raise TransferError(f"{kind}: {first_line(error)}") from error
-
-
-def _renamed(trace: Trace, names: dict[str, str | None]) -> Trace:
-    """The trace for blocks of other names, without what it does to blocks that are missing."""
-    made: list[Instruction] = []
-    decisions: dict[Instruction, Any] = {}
-    missing: list[Any] = []
-    for instruction in trace.insts:
-        kind, attrs = instruction.kind, list(instruction.attrs)
-        if kind.name == "EnterPostproc":
-            break
-        gone = any(x.same_as(m) for x in _objects(instruction.inputs) for m in missing)
-        if kind.name == "GetSBlock" and str(attrs[0]) in names:
-            new = names[str(attrs[0])]
-            gone = new is None
-            attrs[0] = new
-        # It asked whether something reads the anchor, and nothing depends on the answer.
-        gone = gone or (kind.name == "GetConsumers" and not instruction.outputs)
-        if gone:
-            missing.extend(instruction.outputs)
-            continue
-        new_instruction = Instruction(kind, instruction.inputs, attrs, instruction.outputs)
-        made.append(new_instruction)
-        decision = trace.get_decision(instruction)
-        if decision is not None:
-            decisions[new_instruction] = decision
-    return Trace(made, decisions)
-
-
-def _objects(inputs: Sequence[Any]) -> list[Any]:
-    return [x for x in inputs if isinstance(x, tvm.runtime.Object)]
 
 
 def _inline(schedule: Schedule, names: Sequence[str]) -> None:
@@ -190,7 +136,7 @@ def _postprocess(schedule: Schedule, function: tirx.PrimFunc, target: CpuTarget)
     for postproc in tune_context(function, target).space_generator.postprocs:
         try:
             done = postproc.apply(schedule)
-        except _REFUSED as error:
+        except REFUSED as error:
             raise TransferError(f"{postproc}: {first_line(error)}") from error
         if not done:
             raise TransferError(f"{postproc} refuses the schedule")

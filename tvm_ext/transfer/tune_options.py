@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tvm_ext.errors import TuningError
+from tvm_ext.transfer.tune_candidates import RECORDS_PER_KERNEL
 from tvm_ext.transfer.tune_measure import MeasureOptions
 from tvm_ext.transfer.tune_search import SearchOptions
 from tvm_ext.transfer.tune_whole import RoundOptions
@@ -79,6 +80,9 @@ class TuningOptions:
     prescreen : float
         Share of each kernel's transferred candidates that is measured: those that a cost model,
         trained on the donors' records, ranks first. With 1 all are, in the order of similarity.
+    records_per_kernel : int
+        So many records of each donor kernel are tried, the fastest. More of them give the
+        pre-screening more to choose from.
     tracker : str, optional
         ``"host:port"`` of TVM's RPC tracker: candidates are timed on its servers, whose CPU is
         like this one.
@@ -101,6 +105,7 @@ class TuningOptions:
     trials: int | None = None
     top_donors: int | None = None
     prescreen: float = 1.0
+    records_per_kernel: int = RECORDS_PER_KERNEL
     tracker: str | None = None
     key: str = ""
     seed: int = 1
@@ -120,6 +125,8 @@ class TuningOptions:
             raise TuningError(f"top_donors={self.top_donors}; allowed: 1 or more, or None")
         if not 0 < self.prescreen <= 1:
             raise TuningError(f"prescreen={self.prescreen}; allowed: above 0, at most 1")
+        if self.records_per_kernel < 1:
+            raise TuningError(f"records_per_kernel={self.records_per_kernel}; allowed: 1 or more")
         if self.tracker is not None:
             tracker_address(self.tracker)
         if (self.tracker is None) != (not self.key):

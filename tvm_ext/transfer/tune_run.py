@@ -79,7 +79,9 @@ class TuningRun:
         self._measure(batch)
 
     def _queue(self, task: TuneTask, donors: Sequence[TunedRecord]) -> Iterator[Candidate]:
-        every = transferred(task.program.workload.function, donors, self.cpu)
+        every = transferred(
+            task.program.workload.function, donors, self.cpu, self.options.records_per_kernel
+        )
         if not isinstance(self._prescreen, Prescreen):
             yield from every
             return

@@ -47,6 +47,8 @@ def test_parameters_from_every_source(text: Path, tmp_path: Path) -> None:
     check(mod)
     for params in ({"weight": WEIGHT}, str(saved), packed):
         tvm.ir.assert_structural_equal(load_model(str(text), SHAPES, params), mod)
+    first, _ = tvm_ext.build(text, input_shapes=SHAPES, params=saved)(DATA)
+    np.testing.assert_allclose(first, np.maximum(DATA @ WEIGHT.T, 0), rtol=1e-6)
 
 
 def test_saved_relax(text: Path, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def convert_conv_integer(
     bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
 ) -> relax.Expr:
     """Convert ConvInteger: an int32 convolution of inputs minus zero points."""
-    data = _centred(bb, inputs[0], optional(inputs, 2))
-    weight = _centred(bb, inputs[1], _along_first(optional(inputs, 3), inputs[1]))
+    data = centred(bb, inputs[0], optional(inputs, 2))
+    weight = centred(bb, inputs[1], _along_first(optional(inputs, 3), inputs[1]))
     return convolve(data, weight, attrs)
 
 
@@ -36,8 +36,8 @@ def convert_matmul_integer(
     bb: relax.BlockBuilder, inputs: Inputs, attrs: Attributes, node: Node
 ) -> relax.Expr:
     """Convert MatMulInteger: an int32 product of inputs minus zero points."""
-    a = _centred(bb, inputs[0], _along_rows(optional(inputs, 2)))
-    b = _centred(bb, inputs[1], optional(inputs, 3))
+    a = centred(bb, inputs[0], _along_rows(optional(inputs, 2)))
+    b = centred(bb, inputs[1], optional(inputs, 3))
     return relax.op.matmul(a, b)
 
 
@@ -47,8 +47,8 @@ def convert_qlinear_conv(
 ) -> relax.Expr:
     """Convert QLinearConv with constant scales; weights may have one scale a channel."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = inputs[:8]
-    data = _centred(bb, x, x_zero)
-    weight = _centred(bb, w, _along_first(w_zero, w))
+    data = centred(bb, x, x_zero)
+    weight = centred(bb, w, _along_first(w_zero, w))
     out = bb.emit(with_bias(bb, convolve(data, weight, attrs), optional(inputs, 8)))
     scale = (
         required_constant(x_scale, "x_scale")
@@ -57,7 +57,7 @@ def convert_qlinear_conv(
     )
     if scale.size > 1:
         scale = scale.reshape(-1, *[1] * (len(shape_of(x)) - 2))
-    return _requantized(bb, out, scale, y_zero)
+    return requantized(bb, out, scale, y_zero)
 
 
 @register_onnx_converter("QLinearMatMul")
@@ -66,13 +66,13 @@ def convert_qlinear_matmul(
 ) -> relax.Expr:
     """Convert QLinearMatMul with constant scales, per tensor, per row of A or per column of B."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs[:8]
-    out = bb.emit(relax.op.matmul(_centred(bb, a, _along_rows(a_zero)), _centred(bb, b, b_zero)))
+    out = bb.emit(relax.op.matmul(centred(bb, a, _along_rows(a_zero)), centred(bb, b, b_zero)))
     a_factor = required_constant(_along_rows(a_scale), "a_scale")
     scale = a_factor * required_constant(b_scale, "b_scale") / required_constant(y_scale, "y_scale")
-    return _requantized(bb, out, scale, y_zero)
+    return requantized(bb, out, scale, y_zero)
 
 
-def _centred(bb: relax.BlockBuilder, quantized: relax.Expr, zero: relax.Expr | None) -> relax.Expr:
+def centred(bb: relax.BlockBuilder, quantized: relax.Expr, zero: relax.Expr | None) -> relax.Expr:
     """Return ``quantized - zero`` in int32, computed at import if both are known."""
     value = constant(quantized)
     zero_value = np.zeros((), "int32") if zero is None else constant(zero)
@@ -86,7 +86,7 @@ def _centred(bb: relax.BlockBuilder, quantized: relax.Expr, zero: relax.Expr | N
     return bb.emit(relax.op.subtract(wide, const(zero_value.astype("int32"))))
 
 
-def _requantized(
+def requantized(
     bb: relax.BlockBuilder, accumulated: relax.Expr, scale: np.ndarray, zero: relax.Expr
 ) -> relax.Expr:
     """Return ``clip(round(accumulated * scale) + zero)`` in the dtype of `zero`."""

@@ -1,0 +1,168 @@
+"""Finds the operators of a function that the accelerator takes, and why it doesn't take others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_ext.codegen.accelerator import Accelerator
+from tvm_ext.codegen.byoc import limits, moves
+from tvm_ext.codegen.byoc.epilogue import epilogue_of
+from tvm_ext.codegen.byoc.graph import INTEGERS, Graph, Quantized, Refused
+from tvm_ext.codegen.byoc.integer_form import add_integer_form, integer_form
+from tvm_ext.codegen.byoc.integer_pointwise import integer_product, integer_sum
+from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
+from tvm_ext.codegen.byoc.match import Match, Refusal
+from tvm_ext.codegen.byoc.patterns import BY_OPERATOR
+from tvm_ext.codegen.byoc.scales import scale_of
+from tvm_ext.passes import dataflow as df
+
+
+class Matcher:
+    """Matches of one function.
+
+    Attributes
+    ----------
+    matches : dict of Var to Match
+        By the 8-bit value that each computes, in the function's order.
+    refusals : dict of Var to Refusal
+        By the value that the refused operator computes.
+    epilogues : set of Var
+        What stays on the CPU because the operator before it does.
+    """
+
+    def __init__(self, graph: Graph, accelerator: Accelerator) -> None:
+        self.graph, self.accelerator = graph, accelerator
+        self.matches: dict[Any, Match] = {}
+        self.refusals: dict[Any, Refusal] = {}
+        self.epilogues: set[Any] = set()
+        # The value and operator that a refusal would be about.
+        self._at: tuple[Any, Any] = (None, None)
+        for var, value in graph.pairs:
+            if isinstance(var.ty, relax.TensorType) and df.dtype_of(var) in INTEGERS:
+                self._visit(var, value)
+
+    def _visit(self, var: Any, value: Any) -> None:
+        self._at = var, value
+        try:
+            match = self._match(var, value)
+            if match is not None:
+                self._check(match)
+                self.matches[var] = match
+        except Refused as reason:
+            at, call = self._at
+            operator = df.op_name(call).removeprefix("relax.")
+            self.refusals[at] = Refusal(self.graph.name(at), operator, str(reason))
+
+    def _match(self, var: Any, value: Any) -> Match | None:
+        name = df.op_name(value)
+        if name == "relax.quantize":
+            return self._quantized(var, value)
+        if name == "relax.astype":
+            return self._integer_product(var, value)
+        if name == "relax.nn.max_pool2d" or df.is_view(value):
+            return self._integer_move(var, value)
+        return None
+
+    def _quantized(self, var: Any, value: Any) -> Match | None:
+        y = self.graph.activation(var, value.args[1], value.args[2])
+        self._at = value.args[0], self.graph.value(value.args[0])
+        epilogue = epilogue_of(self.graph, value)
+        if epilogue.anchor is None:
+            return None
+        if epilogue.inside:
+            self._at = epilogue.inside[-1], self.graph.value(epilogue.inside[-1])
+            self.epilogues.update(epilogue.inside[:-1])
+        short = df.op_name(epilogue.anchor).removeprefix("relax.")
+        pattern = BY_OPERATOR.get(short)
+        if pattern is None:
+            raise Refused("the accelerator has no such operator")
+        if epilogue.steps and not pattern.affine:
+            raise Refused(f"a constant {epilogue.steps[0][0]} behind it; allowed: ReLU, Clip")
+        layers = LayerBuilder(y, epilogue.clamp(y))
+        pattern.build(self.graph, epilogue, layers)
+        return _match(layers, tuple(epilogue.operators) or ("requantize",), epilogue.inside)
+
+    def _integer_product(self, var: Any, value: Any) -> Match | None:
+        form = integer_form(self.graph, value)
+        if form is None:
+            return self._integer_pointwise(var, value)
+        self._at = form.inside[-1], form.call
+        self._only_reader((var, *form.inside[:-1], *form.before), form.inside)
+        layers = LayerBuilder(self._integers(var, form.y_zero))
+        add_integer_form(layers, form, self._integers(form.data, form.x_zero))
+        operator = df.op_name(form.call).removeprefix("relax.")
+        return _match(layers, (operator,), form.inside)
+
+    def _integer_pointwise(self, var: Any, value: Any) -> Match | None:
+        form = integer_sum(self.graph, value) or integer_product(self.graph, value)
+        if form is None:
+            return None
+        self._at = form.inside[-1], self.graph.value(form.inside[-1])
+        self._only_reader((var, *form.inside[:-1], *form.before), form.inside)
+        zeros = [self._zero_point(x) for x in form.data]
+        if zeros[0] is None or zeros[1] is None:
+            raise Refused("nothing tells the zero points of its operands; allowed: known ones")
+        a, b = (self._integers(x, np.asarray(z)) for x, z in zip(form.data, zeros, strict=True))
+        y = self._integers(var, form.result_zero((int(zeros[0]), int(zeros[1]))))
+        layers = LayerBuilder(y)
+        form.add(layers, a, b)
+        return _match(layers, (form.operator,), form.inside)
+
+    def _only_reader(self, around: tuple[Any, ...], inside: list[Any]) -> None:
+        self.epilogues.update(around)
+        if odd := [x for x in inside if not self.graph.read_once(x)]:
+            raise Refused(f"its value {odd[0].name} is read by others; allowed: by rescaling alone")
+
+    def _integer_move(self, var: Any, value: Any) -> Match | None:
+        """A pool or reshape of integers: what they stand for is known from their source."""
+        source = value.args[0]
+        if source not in self.graph.order:
+            return None
+        zero = self._zero_point(source)
+        if zero is None:
+            return None
+        x, y = self._integers(source, zero), self._integers(var, zero)
+        layers = LayerBuilder(y)
+        if df.is_view(value):
+            moves.add_reshape(layers, x)
+        else:
+            moves.add_max_pool(layers, value, x)
+        return _match(layers, (df.op_name(value).removeprefix("relax."),), [])
+
+    def _integers(self, var: Any, zero_point: np.ndarray) -> Quantized:
+        if np.size(zero_point) != 1:
+            raise Refused("an activation with a zero point a channel; allowed: one a tensor")
+        unsigned = df.dtype_of(var) == "uint8"
+        zero = int(np.reshape(zero_point, ())) - 128 * unsigned
+        scale = scale_of(self.graph, var)
+        return Quantized(var, self.graph.name(var), df.shape_of(var), unsigned, zero, scale)
+
+    def _zero_point(self, var: Any) -> np.ndarray | None:
+        """In the model's own type; None where nothing says it."""
+        if var in self.matches:
+            y = self.matches[var].output
+            return np.asarray(y.zero_point + 128 * y.unsigned)
+        value = self.graph.value(var)
+        if df.op_name(value) == "relax.quantize":
+            return self.graph.constant(value.args[2])
+        return None
+
+    def _check(self, match: Match) -> None:
+        if len({x.unsigned for x in (match.output, *match.inputs)}) > 1:
+            raise Refused("it mixes int8 and uint8 activations; allowed: one of them")
+        for layer in match.layers:
+            reason = limits.refusal(layer, match.tensors, match.constants, self.accelerator)
+            if reason:
+                raise Refused(reason)
+        if len({spec.shape[0] for spec in match.tensors.values()}) > 1:
+            raise Refused("it changes the first axis; allowed: it stays the batch")
+
+
+def _match(layers: LayerBuilder, operators: tuple[str, ...], inside: list[Any]) -> Match:
+    return Match(
+        layers.output, tuple(layers.inputs), tuple(layers.layers), layers.tensors,
+        layers.constants, operators, tuple(inside),
+    )  # fmt: skip

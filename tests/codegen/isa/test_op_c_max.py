@@ -1,0 +1,16 @@
+"""OP_C_MAX value by value, and its cycles by hand."""
+
+import pytest
+
+from tests.codegen.isa.elementwise import COST_CYCLES, COST_SHAPE, SHAPES, binary, places
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_result(shape):
+    first, second, got, _ = binary("OP_C_MAX", shape, {})
+    for place in places(shape):
+        assert got[place] == max(first[place], second[place])
+
+
+def test_cycles():
+    assert binary("OP_C_MAX", COST_SHAPE, {})[3] == (COST_CYCLES, 0)
