@@ -32,6 +32,7 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_denormals --write
 	$(BIN)/python -m benchmarks.bench_replay --write
 	$(BIN)/python -m benchmarks.bench_transfer --write
+	$(BIN)/python -m benchmarks.bench_accelerator --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo

@@ -154,12 +154,13 @@ def main(
                 row = bench.row(model, donor, start)
                 rows.append(row)
                 console.print(f"{start}: {', '.join(cells(row))}", markup=False)
-    if write:
-        PLOT.write_bytes(plot(rows))
-    body = section(rows, (search_s, transfer_s), machine)
-    console.print(body, markup=False)
-    if write:
-        results.write_section("transfer", body)
+                if write:
+                    # A run of hours that is stopped leaves what it has.
+                    PLOT.write_bytes(plot(rows))
+                    results.write_section(
+                        "transfer", section(rows, (search_s, transfer_s), machine)
+                    )
+    console.print(section(rows, (search_s, transfer_s), machine), markup=False)
 
 
 if __name__ == "__main__":

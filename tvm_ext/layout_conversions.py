@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tvm_ext.layer_layouts import interchangeable
+from tvm_ext.layer_layouts import interchangeable, layer_blocks
+from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
+from tvm_ext.plan import LayerPlan
 from tvm_ext.target import CpuTarget
 
 # Seconds that starting a kernel costs, whatever it computes.
@@ -45,3 +47,16 @@ def conversion_seconds(
 def copy_seconds(shape: tuple[int, ...], target: CpuTarget) -> float:
     """Seconds to copy a tensor into another layout."""
     return 3 * CALL_SECONDS + 8 * prod(shape) / target.memory_bandwidth
+
+
+def plain_seconds(layer: Layer, entry: LayerPlan, target: CpuTarget) -> float:
+    """Seconds for the conversions around a layer that leaves its planned layouts for the model's.
+
+    What a producer or a reader would do in the model's own layout, too, isn't foreseen.
+    """
+    blocks = layer_blocks(layer, entry)
+    return sum(
+        copy_seconds(df.shape_of(var), target)
+        for var, block in [*((x, blocks[0]) for x in layer.inputs), (layer.output, blocks[1])]
+        if block and not interchangeable(df.shape_of(var), block, 0)
+    )

@@ -13,6 +13,7 @@ from typing import Any
 from tvm_ext import planner
 from tvm_ext.errors import TuningError
 from tvm_ext.kernel_cache import KernelCache
+from tvm_ext.layout_conversions import plain_seconds
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.plan_check import check_plan
 from tvm_ext.schedules.tuned import Tuned
@@ -30,6 +31,10 @@ from tvm_ext.transfer.tune_store import TuningStore
 from tvm_ext.transfer.tune_task import TuneTask, estimated_seconds, tune_tasks
 from tvm_ext.transfer.tune_whole import Change, built, keep_winners, layer_seconds, with_layers
 from tvm_ext.transfer.tuned_record import TunedRecord, record_name
+
+# What an unmeasured time is multiplied by before it is compared: scaled by the work, a donor's time
+# is off by as much.
+_DOUBT = 1.25
 
 Model = Any
 Target = str | Mapping[str, Any] | CpuTarget
@@ -72,7 +77,7 @@ def tune(
         didn't come get the most similar donor's schedule. The comparison of whole models comes
         after, and decides on these, too. With 0, nothing is measured: each kernel gets the most
         similar donor's schedule, or with ``options.prescreen`` the one ranked first, if the donor's
-        time, scaled by the work, is less than the cost model's estimate for the default.
+        time, scaled by the work, is a fifth less than the cost model's estimate for the default.
     trials : int, optional
         The most candidates, those of earlier runs with the same `work_dir` included.
     work_dir : path, optional
@@ -147,7 +152,7 @@ def _unmeasured(
     prescreen = Prescreen.fit(records, cpu, options.seed) if options.prescreen < 1 else ""
     left_out = 0
     changes: dict[str, LayerPlan] = {}
-    for task in tune_tasks(cut.layers, seconds):
+    for task in tune_tasks(cut.layers, _limits(cut, default, seconds, cpu)):
         candidates = transferred(
             task.program.workload.function, records, cpu, options.records_per_kernel
         )
@@ -156,7 +161,7 @@ def _unmeasured(
             left_out += count
             candidates = iter(kept)
         first = next(candidates, None)
-        if first is not None and task.gain(first.predicted_s) > 0:
+        if first is not None and task.gain(_DOUBT * first.predicted_s) > 0:
             changes.update(_entries(task, default, first.trace, first.predicted_s, "transfer"))
     plan = with_layers(default, changes)
     note = prescreen if isinstance(prescreen, str) else ""
@@ -174,7 +179,7 @@ def _measured(
     cache = KernelCache(cpu)
     start = built(cut, default, cpu, cache)
     seconds = layer_seconds(start)
-    tasks = tune_tasks(cut.layers, seconds)
+    tasks = tune_tasks(cut.layers, _limits(cut, default, seconds, cpu))
     with (
         TuningStore(folder) as store,
         measurer(cpu, store.scratch, options) as runner,
@@ -192,14 +197,14 @@ def _measured(
             best = run.best(task)
             if best is not None:
                 source = "transfer" if best.trace in run.from_donors else "tuned"
-                changes.append(_change(task, default, best.trace, best.seconds, source))
+                layers = _entries(task, default, best.trace, best.seconds, source)
+                changes.append(Change(layers, task.gain(best.seconds)))
             elif options.transfers:
                 # The budget ended before its turn came, or what was tried failed.
                 guess = _untried(task, records, store, cpu)
                 if guess is not None:
-                    changes.append(
-                        _change(task, default, guess.trace, guess.predicted_s, "transfer")
-                    )
+                    layers = _entries(task, default, guess.trace, guess.predicted_s, "transfer")
+                    changes.append(Change(layers, task.gain(_DOUBT * guess.predicted_s)))
     changes = sorted((c for c in changes if c.gain_s > 0), key=lambda change: -change.gain_s)
     return keep_winners(cut, start, changes, cpu, options.rounds, cache)
 
@@ -212,8 +217,15 @@ def _untried(
     return next((c for c in every if store.find(task.key, c.trace) is None), None)
 
 
-def _change(task: TuneTask, default: Plan, trace: str, seconds: float, source: str) -> Change:
-    return Change(_entries(task, default, trace, seconds, source), task.gain(seconds))
+def _limits(
+    cut: GroupedModel, default: Plan, seconds: Mapping[str, float], cpu: CpuTarget
+) -> dict[str, float]:
+    """Seconds in which each layer has to be done: its own, less conversions that it brings."""
+    return {
+        layer.name: seconds[layer.name] - plain_seconds(layer, default[layer.name], cpu)
+        for layer in cut.layers
+        if seconds.get(layer.name)
+    }
 
 
 def _records(

@@ -27,20 +27,10 @@ from tvm_ext.files import replacing
 _PICTURES = (".svg", ".png", ".pdf")
 
 
-class Size(click.ParamType):
-    """``512KiB``."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Bytes; an AcceleratorError says what is wrong with the text."""
-        return parse_size(value)
-
-
 @click.command()
 @click.argument("model")
 @click.option("--pe", "pes", type=int, help="Processing elements; default: 64.")
-@click.option("--sram", "sram_bytes", type=Size(),
+@click.option("--sram", "sram_bytes", type=parse_size, metavar="SIZE",
               help="The accelerator's memory; default: 512KiB.")  # fmt: skip
 @click.option("--parallel", type=click.Choice(PARALLEL),
               help="Whose channels the PEs share out; default: output.")  # fmt: skip

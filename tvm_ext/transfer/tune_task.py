@@ -26,7 +26,7 @@ class TuneTask:
     program : LayerProgram
         Of the first of them.
     default_s : float
-        Seconds of all its layers together in the default plan, with the conversions before them.
+        Seconds that all its layers together may take to be as good as the plan to start from.
     """
 
     layers: tuple[str, ...]
@@ -65,8 +65,8 @@ def tune_tasks(layers: Sequence[Layer], seconds: Mapping[str, float]) -> list[Tu
     ----------
     layers : sequence of Layer
     seconds : dict of str to float
-        Of each layer in the default plan; layers without an entry, such as concatenations that
-        need no copy, cost nothing.
+        In which each layer has to be done to be as good as before; layers without an entry, such
+        as concatenations that need no copy, cost nothing.
     """
     by_key: dict[str, TuneTask] = {}
     for group in unique_kernels(layers):

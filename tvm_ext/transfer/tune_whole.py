@@ -20,6 +20,9 @@ from tvm_ext.transfer.tune_model import GroupedModel
 _PROMISED = 0.8
 # Rounds after which a clear difference needs no more of them, and what is clear.
 _CLEAR_ROUNDS, _CLEAR = 3, 1.1
+# One round in so many may say otherwise, and the median has to gain so much, for a change to stay:
+# two versions of equal speed differ by less.
+_DISSENT, _GAIN = 5, 1.01
 # Seconds that profiling a model may take; one run it does in any case.
 _PROFILE_S = 1.0
 
@@ -119,7 +122,7 @@ def keep_winners(
         exe = built(model, changed, cpu, cache)
         before, after = compare(current, exe, options)
         needed = _PROMISED * sum(c.gain_s for c in group) if len(group) > 1 else 0.0
-        if before - after > needed:
+        if is_faster(before, after) and np.median(before) - np.median(after) > needed:
             current = exe
         elif len(group) > 1:
             middle = (len(group) + 1) // 2
@@ -127,8 +130,8 @@ def keep_winners(
     return current.plan
 
 
-def compare(a: Executable, b: Executable, options: RoundOptions) -> tuple[float, float]:
-    """Median seconds of two models that take turns."""
+def compare(a: Executable, b: Executable, options: RoundOptions) -> tuple[list[float], list[float]]:
+    """Seconds of two models that take turns, by round."""
     times: tuple[list[float], list[float]] = ([], [])
     for done in range(options.rounds):
         if done >= _CLEAR_ROUNDS and _clear(*times):
@@ -139,7 +142,14 @@ def compare(a: Executable, b: Executable, options: RoundOptions) -> tuple[float,
                 exe.run()
                 runs += 1
             own.append((time.perf_counter() - start) / runs)
-    return float(np.median(times[0])), float(np.median(times[1]))
+    return times
+
+
+def is_faster(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether nearly every round, and the median, say that the second version is faster."""
+    ratios = [x / y for x, y in zip(before, after, strict=True)]
+    slower = sum(ratio <= 1 for ratio in ratios)
+    return slower <= len(ratios) // _DISSENT and float(np.median(ratios)) > _GAIN
 
 
 def _clear(a: Sequence[float], b: Sequence[float]) -> bool:
