@@ -18,6 +18,7 @@ from tests.markdown import ROOT, python_blocks
         ("docs/pruning.md", 1),
         ("docs/transfer.md", 3),
         ("docs/relay_migration.md", 5),
+        ("docs/exploring.md", 1),
     ],
 )
 def test_examples(
@@ -41,7 +42,8 @@ def test_examples(
 def test_links() -> None:
     for name in (
         "README.md", "CONTRIBUTING.md", "docs/plan.md", "docs/pruning.md", "docs/transfer.md",
-        "docs/relay_migration.md",
+        "docs/relay_migration.md", "docs/exploring.md", "docs/isa.md", "docs/simulator.md",
+        "docs/driver.md", "docs/supported_ops.md",
     ):  # fmt: skip
         prose = re.sub(r"`[^`]*`", "", (ROOT / name).read_text(encoding="utf-8"))
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", prose):

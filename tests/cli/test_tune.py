@@ -26,7 +26,8 @@ def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) 
     assert result.exit_code == 0, result.stderr
     plan = Plan.load(output)
     changed = [entry.name for entry in plan if entry.source == "transfer"]
-    assert "conv2d_0" in changed
+    # The convolution's conversions to the model's own layout and back may cost more than it does.
+    assert "matmul_6" in changed
     start = f"{output}: {len(changed)} of {len(plan)} layers changed, estimate "
     assert result.stdout.startswith(start)
     assert result.stderr == ""

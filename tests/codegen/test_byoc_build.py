@@ -11,8 +11,10 @@ from tests.codegen.qdq_models import runtime_session
 from tests.codegen.quantized_cnns import images, quantized_model
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import RUNTIME, SimulatedNetwork
+from tvm_ext.codegen.byoc.partition import partition
 from tvm_ext.codegen.errors import LoweringError
 from tvm_ext.errors import PlanError
+from tvm_ext.frontend import load_model
 from tvm_ext.plan import Plan
 
 HARDWARE = Accelerator(depthwise="hardware")
@@ -32,9 +34,8 @@ def test_results_and_plan(built):
     layer = exe.plan["accelerator_0"]
     assert (layer.device, layer.algorithm) == ("accelerator", "offload")
     assert layer.ops.count("nn.conv2d") == 5
-    assert layer.gflop == pytest.approx(
-        2e-9 * sum(x.subgraph.macs for x in RUNTIME.loaded if len(x.subgraph.network.layers) == 10)
-    )
+    (subgraph,) = partition(load_model(model), HARDWARE).subgraphs
+    assert layer.gflop == pytest.approx(2e-9 * subgraph.macs)
     assert [x.device for x in exe.plan].count("cpu") == len(exe.plan) - 1
 
 

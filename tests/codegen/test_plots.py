@@ -152,7 +152,7 @@ def test_stacked_bars_have_the_cycles() -> None:
     assert labels == ["512 KiB\n64 O", "1 KiB\n64 O", "1 MiB\n128 I", "1 MiB\n128 O"]
     shown = {text.get_text().strip() for text in axes.texts}
     assert shown == {
-        "LoweringError", "depthwise hardware", "depthwise software", "8", "4.55", "13",
+        "LoweringError", "depthwise\nhardware", "depthwise\nsoftware", "8", "4.55", "13",
     }  # fmt: skip
     assert axes.get_ylabel() == "thousand cycles"
     legend = axes.get_legend()
@@ -167,6 +167,8 @@ def test_labels_say_what_else_varies() -> None:
     )
     labels = [text.get_text() for text in stacked_bars(found).axes[0].get_xticklabels()]
     assert labels == [f"512 KiB\n64 O\ndma_bytes_per_cycle\n{width}" for width in (8, 16)]
+    # One group has no name.
+    assert {text.get_text() for text in stacked_bars(found).axes[0].texts} == {"5"}
 
 
 def test_pareto_labels_the_front() -> None:
@@ -184,6 +186,16 @@ def test_pareto_labels_the_front() -> None:
 def test_nothing_to_draw(draw: object) -> None:
     for empty in (Sweep(()), Sweep(SWEEP.failures)):
         drawn(draw(empty))  # type: ignore[operator]
+
+
+def test_totals_are_short() -> None:
+    for cycles, unit, total in (
+        (999, "cycles", "999"), (9180, "thousand cycles", "9.18"),
+        (123_456, "thousand cycles", "123"), (7_891_000_000, "million cycles", "7,891"),
+    ):  # fmt: skip
+        (axes,) = stacked_bars(Sweep((made(2**19, 64, {"CONV": cycles}),))).axes
+        assert axes.get_ylabel() == unit
+        assert [text.get_text() for text in axes.texts] == [total]
 
 
 def test_far_apart_values_are_on_logarithmic_axes() -> None:

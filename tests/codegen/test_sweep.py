@@ -11,6 +11,7 @@ import pytest
 
 from tests.codegen.quantized_cnns import quantized_model, small_cnn
 from tests.codegen.sweep_networks import conv_network
+from tvm_ext import codegen
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.errors import AcceleratorError, QuantizationError
 from tvm_ext.codegen.sweep import Failure, Row, Sweep, run_point, sweep
@@ -107,8 +108,11 @@ def test_one_value_alone_and_the_same_point_twice() -> None:
 
 
 def test_the_base_has_all_other_options() -> None:
-    (row,) = sweep(NETWORK, base=replace(SERIAL, fill_cycles=100), processes=1).points
-    assert row.accelerator == replace(SERIAL, fill_cycles=100)
+    base = replace(SERIAL, pes=16, sram_bytes=2**16, parallel="input", depthwise="software")
+    (row,) = sweep(NETWORK, base=base, processes=1).points
+    assert row.accelerator == base
+    (row,) = sweep(NETWORK, base=base, pe=8, fill_cycles=100, processes=1).points
+    assert row.accelerator == replace(base, pes=8, fill_cycles=100)
 
 
 def test_points_that_fail_say_why() -> None:
@@ -133,12 +137,17 @@ def test_the_table_has_what_varies() -> None:
     found = sweep(NETWORK, pe=[64, 128], dma_latency_cycles=[0, 7], processes=1)
     table = found.table()
     assert [str(column.header) for column in table.columns] == [
-        "sram", "pes", "parallel", "depthwise", "dma_latency_cycles", "mapping", "cycles", "ms",
-        "used PEs", "DMA bytes", "energy, uJ", "CONV", "*",
+        "pes", "dma_latency_cycles", "cycles", "ms", "used PEs", "DMA bytes", "energy, uJ", "CONV",
+        "*",
     ]  # fmt: skip
+    assert str(table.title) == (
+        "4 points; * on the front of cycles, SRAM and energy\n"
+        "sram 512 KiB, parallel output, depthwise hardware, mapping auto"
+    )
     cells = [[str(cell) for cell in column.cells] for column in table.columns]
-    assert cells[0] == ["512 KiB"] * 4
-    assert cells[6] == [f"{row.cycles:,}" for row in found.rows]
+    assert cells[0] == ["64", "64", "128", "128"]
+    assert cells[1] == ["0", "7"] * 2
+    assert cells[2] == [f"{row.cycles:,}" for row in found.rows]
     best = [row for row, star in zip(found.rows, cells[-1], strict=True) if star == "*"]
     assert tuple(best) == found.pareto()
 
@@ -249,6 +258,11 @@ def test_wrong_hardware_and_no_model() -> None:
         sweep(NETWORK, sram="5 lightyears")
     with pytest.raises(OptionError, match="the model has no networks"):
         sweep([])
+
+
+def test_the_package_has_the_function_not_the_folder() -> None:
+    assert codegen.sweep is sweep
+    assert codegen.Sweep is Sweep
 
 
 def test_a_sweep_without_points_prints() -> None:

@@ -14,7 +14,7 @@ from tests.passes.relax_models import array, run
 from tests.schedules.kernels import HOST
 from tests.transfer.programs import conv, matmul_layer, program, record
 from tests.transfer.tuning import network
-from tvm_ext import planner, target
+from tvm_ext import planner
 from tvm_ext.errors import TuningError
 from tvm_ext.plan import Plan
 from tvm_ext.plan_check import check_plan
@@ -25,6 +25,7 @@ from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tuned_record import TunedRecord
 
 MODEL = network(6, 4)
+pytestmark = pytest.mark.usefixtures("steady")
 CONVS = ["conv2d_0", "conv2d_1"]
 CONV = conv(4, 4, 6, 3, 1, ("relu",))
 OWN = record(CONV, 1e-9)
@@ -35,12 +36,6 @@ def bank_of(*records: TunedRecord, threads: int = 1, mcpu: str = MCPU) -> Bank:
     bank = Bank(mcpu)
     bank.add(records, Provenance("a model, search", threads))
     return bank
-
-
-@pytest.fixture(autouse=True)
-def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host whose measured peak and bandwidth don't change between runs, as its plans would."""
-    monkeypatch.setattr(target, "_measured", lambda _: (100e9, 10e9))
 
 
 @pytest.fixture

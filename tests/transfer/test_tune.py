@@ -124,6 +124,7 @@ def test_kernels_whose_turn_does_not_come_get_the_most_similar_schedule(
     assert plan.to_yaml() == tvm_ext.plan(network(8, 6)).to_yaml()
 
 
+@pytest.mark.usefixtures("steady")
 def test_without_measurement_the_most_similar_schedule_is_taken(donor: Path) -> None:
     fast = {"fast": [replace(r, seconds=1e-12) for r in read_folder(donor)]}
     plan = tune(network(8, 6), budget_s=0, donors=fast)
