@@ -53,6 +53,15 @@ def test_no_combination_is_cheaper(steps):
     assert _seconds(steps, results, [by_choice[c] for c in chosen]) == pytest.approx(best)
 
 
+def test_many_results_do_not_crowd_out_what_comes_after_them():
+    """Eight results, each as fast in blocks, which the end has to undo."""
+    steps = [
+        (f"v{i}", [Option(0, (("x", 0),), 8, (i, 8)), Option(1, (("x", 0),), 0, (i, 0))])
+        for i in range(8)
+    ]
+    assert search(steps, [var for var, _ in steps], _conversion) == [(i, 0) for i in range(8)]
+
+
 def test_a_slower_layer_pays_for_the_layouts_around_it():
     """Each of three layers is 2 slower in the model's order, and a conversion costs 3."""
 

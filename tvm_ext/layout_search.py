@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # States that go on from one layer to the next: a value has two layouts, and few are alive at once.
-_BEAM = 16
+_BEAM = 64
 
 Blocks = dict[Any, frozenset[int]]
 
@@ -69,27 +69,31 @@ def search(
     for i, (_, options) in enumerate(steps):
         for option in options:
             needed_until.update((var, i) for var, _ in option.reads)
-    needed_until.update((var, len(steps)) for var in results)
+    made = {var: i for i, (var, _) in enumerate(steps)}
+    # A result is brought into the model's own layout behind its last reader. Waiting for the end
+    # would leave a state for each combination of results that nothing depends on any more.
+    finished: dict[int, list[Any]] = {}
+    for var in results:
+        finished.setdefault(max(needed_until.get(var, -1), made.get(var, -1)), []).append(var)
     states = [_State(0.0, {}, None)]
     for i, (result, options) in enumerate(steps):
         found: dict[Any, _State] = {}
         for state in states:
             for option in options:
                 new = _after(state, option, result, conversion)
+                new = _ended(new, finished.get(i, ()), conversion)
                 live = {v: b for v, b in new.blocks.items() if needed_until.get(v, -1) > i}
                 new = _State(new.seconds, live, new.last)
                 key = frozenset(live.items())
                 if key not in found or new.seconds < found[key].seconds:
                     found[key] = new
         states = sorted(found.values(), key=lambda state: state.seconds)[:_BEAM]
-    end = Option(0.0, tuple((var, 0) for var in results), 0, None)
-    best = min((_after(s, end, None, conversion) for s in states), key=lambda s: s.seconds)
     choices = []
-    last = best.last
+    last = min(states, key=lambda state: state.seconds).last
     while last is not None:
         choices.append(last[0])
         last = last[1]
-    return choices[:0:-1]
+    return choices[::-1]
 
 
 def _after(
@@ -106,3 +110,14 @@ def _after(
         blocks[var] = at_hand | {block}
     blocks[result] = frozenset((option.writes,))
     return _State(seconds, blocks, (option.choice, state.last))
+
+
+def _ended(
+    state: _State,
+    results: Sequence[Any],
+    conversion: Callable[[Any, int, frozenset[int]], float],
+) -> _State:
+    """With results that nobody reads any more in the model's own layout."""
+    plain = frozenset((0,))
+    seconds = sum(conversion(var, 0, state.blocks.get(var, plain)) for var in results)
+    return _State(state.seconds + seconds, state.blocks, state.last)
