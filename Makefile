@@ -33,6 +33,7 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_replay --write
 	$(BIN)/python -m benchmarks.bench_transfer --write
 	$(BIN)/python -m benchmarks.bench_accelerator --write
+	$(BIN)/python -m benchmarks.bench_int8 --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo

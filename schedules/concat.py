@@ -43,7 +43,7 @@ class Concat(Algorithm[ConcatWorkload]):
         fits = (
             w.axis == 1
             and 2 <= len(w.shapes[0]) <= 5
-            and w.dtype == "float32"
+            and w.dtype in ("float32", "int8", "uint8")
             and all(shape[1] % v == 0 for shape in w.shapes[:-1])
         )
         return ((0, 0), (v, v)) if fits else ((0, 0),)

@@ -37,6 +37,8 @@ _PARALLEL_FLOPS = 400_000
 # row take some seconds.
 _MAX_DEPTH = 4
 _TRANSCENDENTAL_FLOPS = 18
+# Types of results that channel blocks are made of.
+_BLOCKED = ("float32", "int8", "uint8")
 # Operations whose result at the zeros of the missing lanes may not be finite.
 _NOT_FINITE_AT_ZERO = frozenset(
     ("divide", "floor_divide", "mod", "floor_mod", "power", "rsqrt", "log", "acosh")
@@ -79,7 +81,7 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
     ) -> tuple[tuple[int, int], ...]:
         w, v = workload, target.lanes
         strided = any(operand.view is not None for operand in w.epilogue.operands)
-        if not 2 <= len(w.shape) <= 5 or w.dtype != "float32" or strided:
+        if not 2 <= len(w.shape) <= 5 or w.dtype not in _BLOCKED or strided:
             return ((0, 0),)
         # The lanes past the last channel have to stay finite.
         risky = any(step.op in _NOT_FINITE_AT_ZERO for step in w.epilogue.steps)

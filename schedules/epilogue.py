@@ -177,7 +177,7 @@ SCALAR_OPS: dict[str, Scalar] = {
     "rsqrt": _unary(lambda x: tirx.const(1.0, sm.dtype_of(x)) / tirx.sqrt(x)),
     "floor": _plain(tirx.floor),
     "ceil": _plain(tirx.ceil),
-    "round": _plain(tirx.nearbyint),
+    "round": _plain(sf.nearest),
     "trunc": _plain(tirx.trunc),
     "exp": _unary(sm.gradual_exp),
     "log": _unary(sf.log),
@@ -234,6 +234,8 @@ SCALAR_OPS: dict[str, Scalar] = {
     "right_shift": _plain(sf.right_shift),
     "where": _plain(tirx.Select),
     "cast": lambda a, s: sf.cast(a[0], s.dtype),
+    # Of a number that is known to be in the type's range.
+    "narrow": lambda a, s: a[0].astype(s.dtype),
 }
 
 _SELU = (1.67326319217681884765625, 1.05070102214813232421875)  # alpha, gamma of ONNX Selu

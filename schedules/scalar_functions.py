@@ -131,6 +131,17 @@ def _whole(x: tirx.Expr, dtype: str) -> tirx.Expr:
     return tirx.Select(inside, whole, tirx.min_value(dtype))
 
 
+def nearest(x: tirx.Expr) -> tirx.Expr:
+    """x rounded to a whole number, halves to even (numpy.rint).
+
+    TVM calls its own `nearbyint` for each lane of a vector; LLVM's is an instruction for all.
+    """
+    dtype = sm.dtype_of(x)
+    if dtype not in ("float32", "float64"):
+        return tirx.nearbyint(x)
+    return tirx.call_llvm_pure_intrin(dtype, "llvm.nearbyint", x)
+
+
 def negative(x: tirx.Expr) -> tirx.Expr:
     """-x; unsigned numbers wrap around (numpy.negative)."""
     return _const(0, x) - x if sm.dtype_of(x).startswith("uint") else -x

@@ -20,6 +20,7 @@ from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel
+from tvm_ext.quantized import conversion, quantized_function
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
@@ -113,6 +114,12 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call, counts: _Counts) -> La
         return Layer(
             workload=_generic(function, subgraph.operators, var),
             inputs=(), weights=(), operands=(), offloaded=subgraph, **common,
+        )  # fmt: skip
+    if (integers := quantized_function(function) or conversion(pairs)) is not None:
+        given = tuple(outer[x] for x in function.params)
+        return Layer(
+            workload=integers.workload, inputs=() if integers.pointwise else given,
+            weights=integers.weights, operands=given if integers.pointwise else (), **common,
         )  # fmt: skip
     read = _read(pairs)
     if isinstance(read, str):

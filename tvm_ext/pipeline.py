@@ -17,6 +17,7 @@ from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 from tvm_ext.passes.slice_before_transpose import SliceBeforeTranspose
 from tvm_ext.passes.split_to_slices import SplitToSlices
 from tvm_ext.passes.widen_half import WidenHalf
+from tvm_ext.quantized import OutlineQuantized
 
 
 def graph_pipeline(fusion: Any = None) -> tvm.transform.Sequential:
@@ -30,6 +31,8 @@ def graph_pipeline(fusion: Any = None) -> tvm.transform.Sequential:
     return tvm.transform.Sequential(
         [
             relax.transform.CanonicalizeBindings(),
+            # Before constants are dequantised.
+            OutlineQuantized(),
             WidenHalf(),
             relax.transform.EliminateCommonSubexpr(),
             FoldConstants(),

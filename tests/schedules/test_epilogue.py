@@ -126,6 +126,10 @@ def test_casts_where_and_predicates() -> None:
         w = chain(x.shape, [Step("cast", (("operand", 0),), dtype=dtype)], [source], dtype)
         case = Case("elementwise", w, operands=[data], out_dtype=dtype)
         cases["to", dtype] = case, data.astype(dtype)
+    for dtype in ("int8", "int32"):
+        w = chain(x.shape, [Step("narrow", (("operand", 0),), dtype=dtype)], [source], dtype)
+        case = Case("elementwise", w, operands=[data], out_dtype=dtype)
+        cases["narrow", dtype] = case, data.astype(dtype)
     for dtype in ("bool", "uint8", "int64", "float16"):
         numbers = np.arange(x.size).astype(dtype)
         step = Step("cast", (("operand", 0),), dtype="float32")
@@ -155,7 +159,7 @@ def test_half_precision_is_computed_in_float32() -> None:
 
 def test_every_operation_is_computed_by_a_test_above() -> None:
     above = {*UNARY, *BINARY, *INTEGER, *LOGICAL, *SHIFTS, *PREDICATES, *INVERSIONS}
-    assert set(SCALAR_OPS) == above | {"where", "cast"}
+    assert set(SCALAR_OPS) == above | {"where", "cast", "narrow"}
 
 
 def test_steps_read_results_earlier_steps_operands_and_constants() -> None:

@@ -68,9 +68,12 @@ def outside(pairs: Sequence[Pair]) -> list[Any]:
 
 
 def _function(group: Sequence[Pair], number: int) -> tuple[str, relax.Function | None, list[Any]]:
-    """Name, function and outside arguments of one group; no function for plain tuple plumbing."""
+    """Name, function and outside arguments of one group; no function for plain tuple plumbing.
+
+    Nor for a call of a function that an earlier pass made.
+    """
     named = next((expr for _, expr in group if not is_light(expr)), group[0][1])
-    if not isinstance(named, relax.Call):
+    if not isinstance(named, relax.Call) or isinstance(named.op, tvm.ir.GlobalVar):
         return "", None, []
     name = f"{_short_name(named)}_{number}"
     builder = relax.BlockBuilder()
