@@ -164,7 +164,8 @@ def test_vnni_code(name: str) -> None:
     count, others = inner_loop(text, "vpdpbusd")
     assert count == 112
     assert (others.pop("vpbroadcastd"), others.pop("vmovdqa64")) == (56, 8)
-    assert sum(others.values()) <= 4
+    # Pointers, the counter, the jump, and what is prefetched, which depends on the caches.
+    assert sum(others.values()) <= 8
 
 
 @pytest.mark.parametrize(
