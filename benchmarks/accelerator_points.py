@@ -14,9 +14,10 @@ from tvm_ext.codegen.lowering import compile_network
 from tvm_ext.codegen.network import Network
 from tvm_ext.codegen.network_layers import Conv
 from tvm_ext.codegen.simulator import Result, simulate
+from tvm_ext.codegen.sizes import format_size
 
 KIB, MIB = 2**10, 2**20
-NAMES = {512 * KIB: "512 KiB", MIB: "1 MiB", 256 * MIB: "256 MiB"}
+SIZES = (512 * KIB, MIB, 256 * MIB)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Setup:
     @property
     def label(self) -> str:
         """As in the paper's figure 4: memory, PEs, I or O."""
-        return f"{NAMES[self.sram_bytes]}, {self.pes} {self.parallel[0].upper()}"
+        return f"{format_size(self.sram_bytes)}, {self.pes} {self.parallel[0].upper()}"
 
     @property
     def accelerator(self) -> Accelerator:

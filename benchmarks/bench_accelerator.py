@@ -21,7 +21,7 @@ from rich.progress import track
 
 from benchmarks import results
 from benchmarks.accelerator_findings import Finding, findings
-from benchmarks.accelerator_points import NAMES, Point, Setup, run
+from benchmarks.accelerator_points import SIZES, Point, Setup, run
 from benchmarks.machine import describe_machine
 
 MAPPINGS = ("baseline", "auto")
@@ -40,7 +40,7 @@ def setups(models: Sequence[str]) -> list[Setup]:
         for model in models
         for depthwise in (DEPTHWISE if model == "mobilenet_v1" else DEPTHWISE[-1:])
         for mapping, sram_bytes, pes, parallel in product(
-            MAPPINGS, NAMES, (64, 128), ("input", "output")
+            MAPPINGS, SIZES, (64, 128), ("input", "output")
         )
     ]
 

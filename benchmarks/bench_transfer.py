@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import results
+from benchmarks.harness import geometric_mean
 from benchmarks.machine import describe_machine
 from benchmarks.tvm_threads import prepare_tvm_threads
 
@@ -87,15 +88,11 @@ def _summary(rows: Sequence[Row]) -> str:
     unmeasured = [row.share("unmeasured") for row in rows]
     slower = [row.model for row in rows if row.ratios["transfer"] < 0.98]
     return (
-        f"Share of the search's speed-up: geometric mean {_mean(shares):.2f}, least "
-        f"{min(shares):.2f}; unmeasured {_mean(unmeasured):.2f}, least {min(unmeasured):.2f}; time "
-        f"{_mean([row.time_share() for row in rows]):.1%} of the search's. Slower than the start: "
-        f"{', '.join(slower) or 'none'}."
+        f"Share of the search's speed-up: geometric mean {geometric_mean(shares):.2f}, least "
+        f"{min(shares):.2f}; unmeasured {geometric_mean(unmeasured):.2f}, least "
+        f"{min(unmeasured):.2f}; time {geometric_mean([row.time_share() for row in rows]):.1%} of "
+        f"the search's. Slower than the start: {', '.join(slower) or 'none'}."
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def plot(rows: Sequence[Row]) -> bytes:

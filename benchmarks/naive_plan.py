@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from tvm_ext.grouped_model import GroupedModel
 from tvm_ext.plan import Plan
 from tvm_ext.schedules.tuned import Tuned
 from tvm_ext.target import CpuTarget
-from tvm_ext.transfer.tune_model import GroupedModel
 from tvm_ext.transfer.tune_task import tune_tasks
+from tvm_ext.transfer.tuned_entry import tuned_entry
 
 # What a multiply-add of a scalar sum waits for: an addition that depends on the last one.
 _CYCLES = 4
@@ -31,23 +31,16 @@ def naive_plan(model: GroupedModel, plan: Plan, cpu: CpuTarget) -> Plan:
     Plan
         Its estimates count `_CYCLES` for each iteration of a kernel's loops.
     """
-    estimates = {
-        name: task.work * _CYCLES / _CLOCK_HZ * 1e6
+    seconds = {
+        name: task.work * _CYCLES / _CLOCK_HZ
         for task in tune_tasks(model.layers, dict.fromkeys((e.name for e in plan), 1.0))
         for name in task.layers
     }
-    free = {entry.name for entry in plan if entry.estimate_us == 0}
     params = Tuned().default(None, cpu)
-    entries = []
-    for entry in plan:
-        if entry.name in free or entry.name not in estimates:
-            entries.append(entry)
-            continue
-        layout = [re.sub(r"\d+c$", "", name) for name in entry.layout]
-        entries.append(
-            replace(
-                entry, algorithm=Tuned.name, params=params, layout=layout, storage="dense",
-                source="user", estimate_us=estimates[entry.name], tolerance=1e-4, rejected={},
-            )
-        )  # fmt: skip
+    entries = [
+        tuned_entry(entry, params, seconds[entry.name], "user")
+        if entry.estimate_us > 0 and entry.name in seconds
+        else entry
+        for entry in plan
+    ]
     return replace(plan, layers=entries)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import tvm_ext
 from benchmarks import harness, zoo
 from benchmarks.naive_plan import naive_plan
 from tvm_ext import planner
+from tvm_ext.grouped_model import GroupedModel, grouped
 from tvm_ext.plan import Plan
 from tvm_ext.target import CpuTarget
-from tvm_ext.transfer.tune_model import GroupedModel, grouped
 from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
 from tvm_ext.transfer.tune_whole import built
 
@@ -199,7 +198,7 @@ class Bench:
         outputs = {key: _outputs(exe(inputs)) for key, exe in exes.items()}
         for key, found in outputs.items():
             _check(f"{name}, {key}", found, outputs["start"])
-        engines = {key: partial(exe.run) for key, exe in exes.items()}
+        engines = {key: exe.run for key, exe in exes.items()}
         result = harness.compare(engines, rounds=9, warmup=1, min_time_s=0.1)
         ms = {key: result.median(key) * 1e3 for key in engines}
         return ms, {key: result.ratio("start", key) for key in engines}

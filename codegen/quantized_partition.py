@@ -6,11 +6,11 @@ import tvm
 
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import Partition, Refusal, partition
+from tvm_ext.codegen.byoc.graph import INTEGERS
 from tvm_ext.codegen.errors import LoweringError, QuantizationError
 from tvm_ext.passes import dataflow as df
 
 _MOST_REASONS = 3
-_INTEGERS = ("int8", "uint8")
 
 
 def quantized_partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partition:
@@ -45,7 +45,7 @@ def quantized_partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partitio
 
 def _has_integers(mod: tvm.IRModule) -> bool:
     return any(
-        df.dtype_of(tensor) in _INTEGERS
+        df.dtype_of(tensor) in INTEGERS
         for _, value in df.bindings(mod["main"])
         if df.op_name(value)
         for tensor in df.tensors(value)

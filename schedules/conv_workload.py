@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tvm_ext.schedules.epilogue import Epilogue
-from tvm_ext.schedules.workload import PoolWorkload, Shape, operand_bytes
+from tvm_ext.schedules.workload import PoolWorkload, Shape, operand_bytes, window_counts
 from tvm_ext.sparsity import Sparsity
 
 
@@ -27,8 +27,8 @@ class PoolStage:
 
 
 @dataclass(frozen=True)
-class _Convolution:
-    """What a convolution and a transposed one have alike; both have an epilogue, too.
+class ConvGeometry:
+    """What all convolutions have alike: the subclasses say what `out_spatial` is.
 
     `spatial` and all that follows it but `out_channels` have an entry for each spatial dimension.
     """
@@ -51,6 +51,11 @@ class _Convolution:
     def out_shape(self) -> Shape:
         return (self.batch, self.out_channels, *self.out_spatial)
 
+
+@dataclass(frozen=True)
+class _FloatConvolution(ConvGeometry):
+    """What a convolution and a transposed one of floats have alike; both have an epilogue, too."""
+
     @property
     def bytes(self) -> int:
         """Bytes that must move at least once: inputs, weights, operands, output."""
@@ -62,7 +67,7 @@ class _Convolution:
 
 
 @dataclass(frozen=True)
-class ConvWorkload(_Convolution):
+class ConvWorkload(_FloatConvolution):
     """A 1-, 2- or 3-dimensional convolution (cross-correlation), N C spatial, with its epilogue.
 
     Weights are (out_channels, in_channels / groups, *kernel). With a `pool` stage the output is
@@ -84,13 +89,9 @@ class ConvWorkload(_Convolution):
     @property
     def conv_spatial(self) -> Shape:
         """Extents of the convolution's own output."""
-        return tuple(
-            (n + before + after - d * (k - 1) - 1) // s + 1
-            for n, before, after, d, k, s in zip(
-                self.spatial, self.pad_before, self.pad_after, self.dilation, self.kernel,
-                self.strides, strict=True,
-            )
-        )  # fmt: skip
+        return window_counts(
+            self.spatial, self.kernel, self.strides, self.pad_before, self.pad_after, self.dilation
+        )
 
     @property
     def conv_shape(self) -> Shape:
@@ -136,7 +137,7 @@ class ConvWorkload(_Convolution):
 
 
 @dataclass(frozen=True)
-class ConvTransposeWorkload(_Convolution):
+class ConvTransposeWorkload(_FloatConvolution):
     """A 1-, 2- or 3-dimensional transposed convolution, N C spatial, with its epilogue.
 
     Input position i adds to output position i * stride - pad_before + tap * dilation. Weights are

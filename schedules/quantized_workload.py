@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tvm_ext.schedules.workload import Shape
+from tvm_ext.schedules.conv_workload import ConvGeometry
+from tvm_ext.schedules.workload import Shape, window_counts
 
 Pair = tuple[int, int]
 
@@ -33,7 +34,7 @@ class Requantization:
 
 
 @dataclass(frozen=True)
-class QuantizedConvWorkload:
+class QuantizedConvWorkload(ConvGeometry):
     """A two-dimensional convolution, N C H W: ``acc = bias + sum((x - x_zero) * w)`` in int32.
 
     Padding is `x_zero`. Weights are int8 (out_channels, in_channels / groups, KH, KW), followed by
@@ -41,37 +42,16 @@ class QuantizedConvWorkload:
     many as input and output channels.
     """
 
-    batch: int
-    in_channels: int
-    spatial: Shape
-    out_channels: int
-    kernel: Shape
-    strides: Shape
-    pad_before: Shape
-    pad_after: Shape
-    dilation: Shape
     x_zero: int
     result: Requantization
     dtype: str
     groups: int = 1
 
     @property
-    def in_shape(self) -> Shape:
-        return (self.batch, self.in_channels, *self.spatial)
-
-    @property
     def out_spatial(self) -> Shape:
-        return tuple(
-            (n + before + after - d * (k - 1) - 1) // s + 1
-            for n, before, after, d, k, s in zip(
-                self.spatial, self.pad_before, self.pad_after, self.dilation, self.kernel,
-                self.strides, strict=True,
-            )
-        )  # fmt: skip
-
-    @property
-    def out_shape(self) -> Shape:
-        return (self.batch, self.out_channels, *self.out_spatial)
+        return window_counts(
+            self.spatial, self.kernel, self.strides, self.pad_before, self.pad_after, self.dilation
+        )
 
     @property
     def macs(self) -> int:
@@ -147,10 +127,11 @@ class QuantizedPoolWorkload:
 
     @property
     def out_shape(self) -> Shape:
-        window = zip(
-            self.shape[2:], self.pad_before, self.pad_after, self.kernel, self.strides, strict=True
+        dense = (1,) * len(self.kernel)
+        counts = window_counts(
+            self.shape[2:], self.kernel, self.strides, self.pad_before, self.pad_after, dense
         )
-        return (*self.shape[:2], *((n + b + a - k) // s + 1 for n, b, a, k, s in window))
+        return (*self.shape[:2], *counts)
 
     @property
     def flops(self) -> int:

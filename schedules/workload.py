@@ -18,6 +18,19 @@ def operand_bytes(epilogue: Epilogue) -> int:
     return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
 
 
+def window_counts(
+    spatial: Shape, kernel: Shape, strides: Shape, pad_before: Shape, pad_after: Shape,
+    dilation: Shape,
+) -> Shape:  # fmt: skip
+    """How many windows lie along each spatial dimension, none of which hangs over the padding."""
+    return tuple(
+        (n + before + after - d * (k - 1) - 1) // s + 1
+        for n, k, s, before, after, d in zip(
+            spatial, kernel, strides, pad_before, pad_after, dilation, strict=True
+        )
+    )
+
+
 @dataclass(frozen=True)
 class PoolWorkload:
     """Max or average pooling over N C spatial; a global pool has the kernel of its input."""

@@ -9,12 +9,11 @@ from tvm_ext._versions import check_versions
 
 check_versions()
 
-from tvm_ext import ffi_errors as _ffi_errors  # noqa: E402
 from tvm_ext import threads as _threads  # noqa: E402
 
 _threads.configure()
-_ffi_errors.register()
 
+from tvm_ext import ffi_errors as _ffi_errors  # noqa: E402
 from tvm_ext.artifact.read import load  # noqa: E402
 from tvm_ext.build import build, plan  # noqa: E402
 from tvm_ext.codegen import byoc as _byoc  # noqa: E402
@@ -27,6 +26,7 @@ from tvm_ext.quantize import QuantizeOptions, quantize  # noqa: E402
 from tvm_ext.tune import tune  # noqa: E402
 
 _byoc.register()
+_ffi_errors.register()
 
 __version__ = "0.1.0"
 __all__ = [

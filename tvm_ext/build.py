@@ -5,34 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-import numpy as np
-import tvm
 
 from tvm_ext import planner
 from tvm_ext.assemble import assemble
 from tvm_ext.codegen.accelerator import Accelerator
-from tvm_ext.codegen.byoc.partition import partition
 from tvm_ext.errors import DatabaseError, TuningError
 from tvm_ext.executable import Executable
-from tvm_ext.frontend import load_model
 from tvm_ext.fusion_database import FusionDatabase
 from tvm_ext.fusion_profile import CostProfile, MeasuredProfile
-from tvm_ext.layers import Layer, layers
+from tvm_ext.grouped_model import GroupedModel, Model, Params, grouped
 from tvm_ext.lower import Progress
-from tvm_ext.passes import UniversalFusion
 from tvm_ext.passes.fusion.decisions import Profile
-from tvm_ext.pipeline import graph_pipeline
 from tvm_ext.plan import Plan
-from tvm_ext.plan_check import check_plan
+from tvm_ext.plan_check import given_plan
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.bank_offers import BankOffers
 
-Model = Any
-Params = Mapping[str, np.ndarray] | str | Path
 Target = str | Mapping[str, Any] | CpuTarget
 TUNINGS = ("bank", "none")
 
@@ -97,10 +87,13 @@ def build(
     """
     _check_tuning(tuning)
     cpu = resolve(target)
-    profile = _profile(cpu, fusion_database)
-    mod, found, names, notes = _prepare(model, input_shapes, params, accelerator, profile, progress)
-    chosen = _plan(plan, found, cpu, tuning, notes, progress)
-    return assemble(mod, found, chosen, cpu, names, progress)
+    cut = grouped(
+        model, cpu, input_shapes, params, profile=_profile(cpu, fusion_database),
+        accelerator=accelerator, progress=progress,
+    )  # fmt: skip
+    progress("plan")
+    chosen = _chosen(cut, cpu, tuning) if plan is None else given_plan(plan, cut.layers, cpu)
+    return assemble(cut.mod, cut.layers, chosen, cpu, cut.output_names, progress)
 
 
 def plan(
@@ -117,10 +110,8 @@ def plan(
     _check_tuning(tuning)
     cpu = resolve(target)
     profile = _profile(cpu, fusion_database)
-    _, found, _, notes = _prepare(
-        model, input_shapes, params, accelerator, profile, lambda stage: None
-    )
-    return _chosen(found, cpu, tuning, notes)
+    cut = grouped(model, cpu, input_shapes, params, profile=profile, accelerator=accelerator)
+    return _chosen(cut, cpu, tuning)
 
 
 def _profile(cpu: CpuTarget, database: str | os.PathLike[str] | None) -> Profile:
@@ -132,48 +123,10 @@ def _profile(cpu: CpuTarget, database: str | os.PathLike[str] | None) -> Profile
     return MeasuredProfile(cpu, FusionDatabase(database))
 
 
-def _prepare(
-    model: Model,
-    input_shapes: Mapping[str, Sequence[int]] | None,
-    params: Params | None,
-    accelerator: Accelerator | None,
-    profile: Profile,
-    progress: Progress,
-) -> tuple[tvm.IRModule, list[Layer], list[str], list[str]]:
-    """Load the model and cut it into layers; also its outputs' names, and the plan's notes."""
-    progress("load")
-    mod = load_model(model, input_shapes=input_shapes, params=params)
-    names = [str(n) for n in mod["main"].attrs["tvm_ext.output_names"]]
-    notes: list[str] = []
-    if accelerator is not None:
-        progress("partition")
-        parts = partition(mod, accelerator)
-        mod, notes = parts.mod, [f"on the CPU: {refusal}" for refusal in parts.refusals]
-    progress("graph passes")
-    mod = graph_pipeline(UniversalFusion(profile))(mod)
-    return mod, layers(mod), names, notes
-
-
-def _plan(
-    given: Plan | str | os.PathLike[str] | None,
-    found: list[Layer],
-    cpu: CpuTarget,
-    tuning: str,
-    notes: list[str],
-    progress: Progress,
-) -> Plan:
-    progress("plan")
-    if given is None:
-        return _chosen(found, cpu, tuning, notes)
-    chosen = given if isinstance(given, Plan) else Plan.load(given)
-    check_plan(chosen, found, cpu)
-    return chosen
-
-
-def _chosen(found: list[Layer], cpu: CpuTarget, tuning: str, notes: list[str]) -> Plan:
+def _chosen(cut: GroupedModel, cpu: CpuTarget, tuning: str) -> Plan:
     bank = Bank.configured(cpu) if tuning == "bank" else None
-    offers = BankOffers(bank, found, cpu) if bank else planner.no_offers
-    return replace(planner.choose(found, cpu, offers), notes=notes)
+    offers = BankOffers(bank, cut.layers, cpu) if bank else planner.no_offers
+    return replace(planner.choose(cut.layers, cpu, offers), notes=cut.notes)
 
 
 def _check_tuning(tuning: str) -> None:

@@ -12,7 +12,6 @@ from tvm.relax import transform
 from tvm.relax.op import memory
 from tvm.script import tirx as T
 
-from tvm_ext.compile_kernels import compile_kernels
 from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.program import Program, aligned
 from tvm_ext.target import CpuTarget
@@ -29,10 +28,6 @@ def compile_program(
     The VM function ``main`` takes one tuple with every buffer of the program, and returns nothing:
     it reads and writes that memory.
     """
-    if cache is None:
-        modules = [module for module, _ in compile_kernels(kernels, target)]
-    else:
-        modules = cache.modules(kernels)
     builder = relax.BlockBuilder()
     types = [relax.TensorType(list(b.shape), b.dtype) for b in program.buffers]
     state = relax.Var("state", relax.TupleType(types))
@@ -47,7 +42,7 @@ def compile_program(
         for call in program.calls:
             _emit_call(builder, call.kernel, [load(n) for n in call.args])
         builder.emit_func_output(relax.Tuple([]))
-    return _build(builder, modules, target)
+    return _build(builder, kernels, target, cache)
 
 
 def compile_standalone(
@@ -79,7 +74,7 @@ def compile_standalone(
                 tensors.free(root)
         results = [tensors.read(number) for number in program.outputs.values()]
         builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    return _build(builder, [module for module, _ in compile_kernels(kernels, target)], target)
+    return _build(builder, kernels, target)
 
 
 def _emit_call(builder: relax.BlockBuilder, kernel: str, args: list[relax.Expr]) -> None:
@@ -89,9 +84,13 @@ def _emit_call(builder: relax.BlockBuilder, kernel: str, args: list[relax.Expr])
 
 
 def _build(
-    builder: relax.BlockBuilder, modules: list[Any], target: CpuTarget
+    builder: relax.BlockBuilder,
+    kernels: Mapping[str, tirx.PrimFunc],
+    target: CpuTarget,
+    cache: KernelCache | None = None,
 ) -> relax.VMExecutable:
     """The VM's code, with the kernels' modules imported."""
+    modules = (cache or KernelCache(target)).modules(kernels)
     mod = builder.get().with_attr("external_mods", modules)
     return relax.build(mod, target=target.tvm, relax_pipeline=_finish)
 

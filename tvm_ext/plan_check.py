@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tvm_ext.errors import PlanError
 from tvm_ext.layer_layouts import (
     GENERIC,
@@ -18,6 +20,21 @@ from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.workload import ViewWorkload
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tensor_program import tensor_program
+
+
+def given_plan(
+    given: Plan | str | os.PathLike[str], layers: list[Layer], target: CpuTarget
+) -> Plan:
+    """A user's plan, read if it is a file, and checked.
+
+    Raises
+    ------
+    PlanError
+        It can't be read, or doesn't fit the model.
+    """
+    plan = given if isinstance(given, Plan) else Plan.load(given)
+    check_plan(plan, layers, target)
+    return plan
 
 
 def check_plan(plan: Plan, layers: list[Layer], target: CpuTarget) -> None:

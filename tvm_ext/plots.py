@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -31,7 +32,7 @@ def layer_times(profile: Profile) -> Figure:
     longest = sorted(profile.rows, key=lambda row: -row.ms)[:_MOST_BARS]
     rows = [row for row in profile.rows if row in longest]
     palette = _palette(profile, rows)
-    figure, axes = _figure(9, 1.3 + 0.2 * len(rows))
+    figure, axes = new_figure(9, 1.3 + 0.2 * len(rows))
     places = np.arange(len(rows))
     axes.barh(places, [r.ms for r in rows], color=[palette[r.algorithm] for r in rows], height=0.75)
     axes.set_yticks(places, [r.name for r in rows], fontsize=7)
@@ -40,7 +41,7 @@ def layer_times(profile: Profile) -> Figure:
     shown = "" if len(rows) == len(profile.rows) else f", the {len(rows)} longest"
     axes.set_title(f"time by layer{shown}", loc="left")
     axes.grid(axis="x", alpha=0.3)
-    _legend(axes, palette)
+    legend(axes, palette)
     return figure
 
 
@@ -60,7 +61,7 @@ def roofline(profile: Profile, plan: Plan, peak: float, bandwidth: float) -> Fig
         for row in profile.rows
         if row.name in layers and row.gflops > 0 and layers[row.name].megabytes > 0
     ]
-    figure, axes = _figure(9, 4.6)
+    figure, axes = new_figure(9, 4.6)
     palette = _palette(profile, rows)
     intensity = [1e3 * layers[row.name].gflop / layers[row.name].megabytes for row in rows]
     axes.scatter(
@@ -79,14 +80,14 @@ def roofline(profile: Profile, plan: Plan, peak: float, bandwidth: float) -> Fig
     axes.set_ylabel("GFLOP/s")
     axes.set_title("throughput by layer; area: time; line: what memory and FMA allow", loc="left")
     axes.grid(alpha=0.3)
-    _legend(axes, palette)
+    legend(axes, palette)
     return figure
 
 
 def estimates(profile: Profile) -> Figure:
     """Measured against estimated time of each layer."""
     rows = [row for row in profile.rows if row.estimate_ms > 0 and row.ms > 0]
-    figure, axes = _figure(9, 4.6)
+    figure, axes = new_figure(9, 4.6)
     palette = _palette(profile, rows)
     x, y = [row.estimate_ms for row in rows], [row.ms for row in rows]
     axes.scatter(
@@ -104,7 +105,7 @@ def estimates(profile: Profile) -> Figure:
     axes.set_ylabel("measured, ms")
     axes.set_title("cost model; band: within a factor of two", loc="left")
     axes.grid(alpha=0.3)
-    _legend(axes, palette)
+    legend(axes, palette)
     return figure
 
 
@@ -129,7 +130,8 @@ def _palette(
     return {name: colour for name, colour in everything.items() if name in shown}
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of so many inches, and its only axes."""
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -137,7 +139,8 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _legend(axes: Axes, palette: dict[str, tuple[float, float, float, float]]) -> None:
+def legend(axes: Axes, palette: Mapping[str, Any]) -> None:
+    """A legend of names and their colours at the right of the axes."""
     handles = [Patch(color=colour, label=name) for name, colour in palette.items()]
     if handles:
         axes.legend(

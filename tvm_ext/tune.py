@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,24 +11,24 @@ from typing import Any
 
 from tvm_ext import planner
 from tvm_ext.errors import TuningError
+from tvm_ext.grouped_model import GroupedModel, grouped
 from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.layout_conversions import plain_seconds
 from tvm_ext.plan import LayerPlan, Plan
-from tvm_ext.plan_check import check_plan
-from tvm_ext.schedules.tuned import Tuned
+from tvm_ext.plan_check import given_plan
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.kernel_class import classify
 from tvm_ext.transfer.prescreen import Prescreen
 from tvm_ext.transfer.tune_candidates import Candidate, transferred
 from tvm_ext.transfer.tune_donors import Donors, donor_records, read_donors
-from tvm_ext.transfer.tune_model import GroupedModel, grouped
 from tvm_ext.transfer.tune_options import TuningOptions, TuningProgress
 from tvm_ext.transfer.tune_rpc import measurer
 from tvm_ext.transfer.tune_run import TuningRun
 from tvm_ext.transfer.tune_store import TuningStore
 from tvm_ext.transfer.tune_task import TuneTask, estimated_seconds, tune_tasks
 from tvm_ext.transfer.tune_whole import Change, built, keep_winners, layer_seconds, with_layers
+from tvm_ext.transfer.tuned_entry import tuned_entry
 from tvm_ext.transfer.tuned_record import TunedRecord, record_name
 
 # What an unmeasured time is multiplied by before it is compared: scaled by the work, a donor's time
@@ -127,20 +126,13 @@ def tune(
     if chosen.method == "transfer" and not any(known.values()):
         raise TuningError("method 'transfer' needs donors with records; there are none")
     cut = grouped(model, cpu, input_shapes)
-    default = _start(plan, cut, cpu)
+    layers = cut.layers
+    default = planner.choose(layers, cpu) if plan is None else given_plan(plan, layers, cpu)
     if chosen.budget_s == 0:
         return _unmeasured(cut, default, known, cpu, chosen, started)
     with tempfile.TemporaryDirectory(prefix="tvm_ext-tune-") as temporary:
         folder = temporary if work_dir is None else work_dir
         return _measured(cut, default, known, cpu, chosen, folder, started)
-
-
-def _start(given: Plan | str | os.PathLike[str] | None, cut: GroupedModel, cpu: CpuTarget) -> Plan:
-    if given is None:
-        return planner.choose(cut.layers, cpu)
-    plan = given if isinstance(given, Plan) else Plan.load(given)
-    check_plan(plan, cut.layers, cpu)
-    return plan
 
 
 def _unmeasured(
@@ -242,15 +234,4 @@ def _entries(
 ) -> dict[str, LayerPlan]:
     """The entries of a kernel's layers with its new schedule."""
     params = {"record": record_name(task.key, trace), "trace": trace}
-    return {
-        name: replace(
-            default[name], algorithm=Tuned.name, params=params, layout=_plain(default[name]),
-            storage="dense", source=source, estimate_us=seconds * 1e6, tolerance=1e-4, rejected={},
-        )
-        for name in task.layers
-    }  # fmt: skip
-
-
-def _plain(entry: LayerPlan) -> list[str]:
-    """The model's own layouts, by their names for these ranks: NCHW for NCHW16c."""
-    return [re.sub(r"\d+c$", "", name) for name in entry.layout]
+    return {name: tuned_entry(default[name], params, seconds, source) for name in task.layers}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import tvm
 from tvm import relax
 
 from tvm_ext.codegen.accelerator import Accelerator
@@ -18,6 +19,14 @@ from tvm_ext.codegen.byoc.match import Match, Refusal
 from tvm_ext.codegen.byoc.patterns import BY_OPERATOR
 from tvm_ext.codegen.byoc.scales import scale_of
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
+
+
+def matched(mod: tvm.IRModule, accelerator: Accelerator) -> tuple[tvm.IRModule, Matcher]:
+    """The matches of `main`, and the module that they are about: its batch norms are folded."""
+    prepare = [relax.transform.CanonicalizeBindings(), SimplifyBatchNorm()]
+    mod = tvm.transform.Sequential(prepare)(mod)
+    return mod, Matcher(Graph(mod["main"]), accelerator)
 
 
 class Matcher:

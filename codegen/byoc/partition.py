@@ -14,11 +14,10 @@ from tvm import relax
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc.graph import Graph
 from tvm_ext.codegen.byoc.match import Match, Refusal
-from tvm_ext.codegen.byoc.matcher import Matcher
+from tvm_ext.codegen.byoc.matcher import Matcher, matched
 from tvm_ext.codegen.byoc.regions import Region, live_values, regions_of, sources
 from tvm_ext.codegen.byoc.subgraph import RUN, Subgraph, make_subgraph
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 
 _QUIET = ("quantize", "dequantize")
 
@@ -74,11 +73,8 @@ def partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partition:
         As `tvm_ext.load_model` gives it; its weights are still dequantised in the graph.
     accelerator : Accelerator
     """
-    mod = tvm.transform.Sequential([relax.transform.CanonicalizeBindings(), SimplifyBatchNorm()])(
-        mod
-    )
-    graph = Graph(mod["main"])
-    matcher = Matcher(graph, accelerator)
+    mod, matcher = matched(mod, accelerator)
+    graph = matcher.graph
     regions = regions_of(graph, matcher.matches)
     chosen = {m.output.var: m for region in regions for m in region.matches}
     live = live_values(graph, chosen)

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 
-from tvm_ext.codegen import errors
 from tvm_ext.codegen.byoc.engine import Compiled, CompileNetwork, SimulatedNetwork
 from tvm_ext.codegen.byoc.subgraph import RUN, Subgraph, read_subgraph, tensor_counts
 from tvm_ext.codegen.errors import NetworkError
-from tvm_ext.errors import TvmExtError
 
 
 @dataclass
@@ -108,13 +105,8 @@ RUNTIME = Runtime()
 
 
 def register() -> None:
-    """Make the function known to TVM, and our errors, so that they pass through it as they are."""
+    """Make the function known to TVM."""
     tvm.register_global_func(RUN, RUNTIME.run, override=True)
-    for error in vars(errors).values():
-        ours = isinstance(error, type) and issubclass(error, TvmExtError)
-        # TVM makes them of a message alone.
-        if ours and error.__init__ is TvmExtError.__init__:
-            tvm_ffi.register_error(error.__name__, error)
 
 
 def _part(array: np.ndarray, image: int, batch: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the plots of the accelerator share: figures, colours of kinds of layers, units."""
+"""What the plots of the accelerator share: colours of kinds of layers, units."""
 
 from __future__ import annotations
 
@@ -6,23 +6,12 @@ from collections.abc import Iterable
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-_DPI = 110
+from tvm_ext.plots import legend
+
 _KINDS = ("CONV", "DEPTH", "REQUANT", "MATMUL", "POOL", "ELEMENTWISE", "MOVE", "OTHER")
 _OTHERS = "#444444"
 Colour = tuple[float, float, float, float] | str
-
-
-def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of so many inches, and its only axes; no display, no global state."""
-    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def kind_colour(kind: str) -> Colour:
@@ -38,8 +27,7 @@ def in_order(kinds: Iterable[str]) -> list[str]:
 
 def kind_legend(axes: Axes, kinds: Iterable[str]) -> None:
     """A legend of kinds at the right of the axes."""
-    handles = [Patch(color=kind_colour(kind), label=kind) for kind in in_order(kinds)]
-    axes.legend(handles=handles, fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    legend(axes, {kind: kind_colour(kind) for kind in in_order(kinds)})
 
 
 def cycle_unit(cycles: float) -> tuple[float, str]:

@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tvm_ext.codegen.isa import Unit
-from tvm_ext.codegen.plots.drawing import cycle_unit, kind_colour, kind_legend, new_figure
+from tvm_ext.codegen.plots.drawing import cycle_unit, kind_colour, kind_legend
 from tvm_ext.codegen.simulator.result import UNTAGGED, Result
 from tvm_ext.errors import OptionError
+from tvm_ext.plots import new_figure
 
 _RESOLUTION = 2000
 """Gaps below this part of the picture can't be seen: what they part is drawn as one bar."""

@@ -9,8 +9,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tvm_ext.codegen.plots.drawing import Colour, cycle_unit, new_figure
+from tvm_ext.codegen.plots.drawing import Colour, cycle_unit
 from tvm_ext.codegen.sizes import format_size
+from tvm_ext.plots import new_figure
 
 if TYPE_CHECKING:
     from tvm_ext.codegen.sweep.result import Sweep

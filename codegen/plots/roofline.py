@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from tvm_ext.codegen.layer_costs import layer_costs
-from tvm_ext.codegen.plots.drawing import kind_colour, kind_legend, new_figure
+from tvm_ext.codegen.plots.drawing import kind_colour, kind_legend
 from tvm_ext.codegen.simulator import Result
+from tvm_ext.plots import new_figure
 
 
 def roofline(result: Result) -> Figure:

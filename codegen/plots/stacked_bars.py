@@ -9,14 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tvm_ext.codegen.accelerator import Accelerator
-from tvm_ext.codegen.plots.drawing import (
-    cycle_unit,
-    in_order,
-    kind_colour,
-    kind_legend,
-    new_figure,
-)
+from tvm_ext.codegen.plots.drawing import cycle_unit, in_order, kind_colour, kind_legend
 from tvm_ext.codegen.sweep.row import Failure, Point, Row
+from tvm_ext.plots import new_figure
 
 if TYPE_CHECKING:
     from tvm_ext.codegen.sweep.result import Sweep

@@ -8,7 +8,7 @@ from benchmarks.naive_plan import naive_plan
 from tests.schedules.kernels import HOST
 from tests.transfer.tuning import network
 from tvm_ext import planner
-from tvm_ext.transfer.tune_model import grouped
+from tvm_ext.grouped_model import grouped
 from tvm_ext.transfer.tune_whole import built
 
 MODEL = grouped(network(size=6, filters=4), HOST)

@@ -12,9 +12,9 @@ from tests.schedules.kernels import HOST
 from tests.transfer.fork_servers import shared_fork_servers
 from tests.transfer.programs import record
 from tvm_ext import threads
+from tvm_ext.grouped_model import grouped
 from tvm_ext.transfer.bank import Bank, Provenance
 from tvm_ext.transfer.tensor_program import LayerProgram, tensor_program
-from tvm_ext.transfer.tune_model import grouped
 
 __all__ = ["all_threads", "bank_file", "shared_fork_servers"]
 

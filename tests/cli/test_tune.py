@@ -12,9 +12,9 @@ from tests import models
 from tests.cli.commands import fails, run_command
 from tests.schedules.kernels import HOST
 from tests.transfer.log_lines_of import DATA, ansor, write
+from tvm_ext.grouped_model import grouped
 from tvm_ext.plan import Plan
 from tvm_ext.plan_check import check_plan
-from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tune_store import RECORDS
 
 ARM = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"

@@ -6,6 +6,7 @@ time, and most of that is spent once a module.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,9 @@ class Case:
     def feeds(self) -> dict[str, np.ndarray]:
         return {f"i{k}": self.inputs[k] for k in self.runtime}
 
+    def arrays(self) -> list[np.ndarray]:
+        return list(self.feeds().values())
+
 
 def normal(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     """Return seeded normal numbers."""
@@ -81,7 +85,9 @@ def run_onnxruntime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> lis
     return session.run(None, feeds)
 
 
-def compile_functions(functions: dict[str, relax.Function]) -> relax.VirtualMachine:
+def compile_functions(
+    functions: dict[str, relax.Function], target: Any = "llvm"
+) -> relax.VirtualMachine:
     """Compile Relax functions, each under its own name."""
     module = tvm.IRModule(
         {
@@ -89,7 +95,7 @@ def compile_functions(functions: dict[str, relax.Function]) -> relax.VirtualMach
             for name, function in functions.items()
         }
     )
-    executable = tvm.compile(relax.transform.LegalizeOps()(module), "llvm")
+    executable = tvm.compile(relax.transform.LegalizeOps()(module), target)
     return relax.VirtualMachine(executable, tvm.cpu())
 
 
@@ -101,42 +107,69 @@ def call(vm: relax.VirtualMachine, name: str, *args: np.ndarray) -> list[np.ndar
     return [r.numpy() for r in result]
 
 
-class Cases:
-    """The cases of one test file, compiled at the first check."""
+class Compiled:
+    """The cases of one test file, compiled at the first check.
 
-    def __init__(self, cases: list[Case]) -> None:
+    Parameters
+    ----------
+    cases : list
+        Each has an `id`, and `arrays()`, what it is called with, known once it is converted.
+    convert : callable
+        What our front end makes of a case.
+    target : Target or str
+    """
+
+    def __init__(
+        self, cases: list[Any], convert: Callable[[Any], relax.Function], target: Any = "llvm"
+    ) -> None:
         self.cases = {case.id: case for case in cases}
         if len(self.cases) < len(cases):
             raise ValueError("two cases have the same id")
+        self._convert, self._target = convert, target
         self.errors: dict[str, Exception] = {}
         self.vm: relax.VirtualMachine | None = None
 
-    def check(self, name: str) -> None:
-        """Compare one case with ONNX Runtime: shapes, dtypes and values."""
+    def result(self, name: str) -> list[np.ndarray]:
+        """What a case computes; or the error that its conversion raised."""
         if self.vm is None:
             self._compile()
         if name in self.errors:
             raise self.errors[name]
-        case = self.cases[name]
-        feeds = case.feeds()
-        wanted = run_onnxruntime(case.model(), feeds)
-        got = call(self.vm, f"case_{name}", *feeds.values())
-        assert len(got) == len(wanted)
-        for ours, theirs in zip(got, wanted, strict=True):
-            assert ours.shape == theirs.shape
-            assert ours.dtype == theirs.dtype
-            scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.size else 0
-            np.testing.assert_allclose(ours, theirs, rtol=case.rtol, atol=case.rtol * scale * 0.1)
+        return call(self.vm, f"case_{name}", *self.cases[name].arrays())
 
     def _compile(self) -> None:
         functions = {}
         for case in self.cases.values():
             try:
-                functions[f"case_{case.id}"] = load_model(case.model())["main"]
-            # One test fails for each case that can't be loaded, not all of them.
+                functions[f"case_{case.id}"] = self._convert(case)
+            # One test fails for each case that can't be converted, not all of them.
             except Exception as err:
                 self.errors[case.id] = err
-        self.vm = compile_functions(functions)
+        self.vm = compile_functions(functions, self._target)
+
+
+def agree(got: list[np.ndarray], expected: Any, rtol: float = 1e-5) -> None:
+    """Compare results: shapes, dtypes and values."""
+    wanted = list(expected) if isinstance(expected, list | tuple) else [expected]
+    assert len(got) == len(wanted)
+    for ours, theirs in zip(got, wanted, strict=True):
+        theirs = np.asarray(theirs)
+        assert ours.shape == theirs.shape
+        assert ours.dtype == theirs.dtype
+        scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.size else 0
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * float(scale) * 0.1)
+
+
+class Cases(Compiled):
+    """Nodes of ONNX, compared with ONNX Runtime."""
+
+    def __init__(self, cases: list[Case]) -> None:
+        super().__init__(cases, lambda case: load_model(case.model())["main"])
+
+    def check(self, name: str) -> None:
+        """Compare one case with ONNX Runtime: shapes, dtypes and values."""
+        got, case = self.result(name), self.cases[name]
+        agree(got, run_onnxruntime(case.model(), case.feeds()), case.rtol)
 
 
 def calls(module: tvm.IRModule) -> list[str]:

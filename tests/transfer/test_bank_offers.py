@@ -16,12 +16,12 @@ from tests.transfer.programs import conv, matmul_layer, program, record
 from tests.transfer.tuning import network
 from tvm_ext import planner
 from tvm_ext.errors import TuningError
+from tvm_ext.grouped_model import grouped
 from tvm_ext.plan import Plan
 from tvm_ext.plan_check import check_plan
 from tvm_ext.transfer import bank_offers
 from tvm_ext.transfer.bank import BANK_VARIABLE, Bank, Provenance
 from tvm_ext.transfer.bank_offers import BankOffers
-from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tuned_record import TunedRecord
 
 MODEL = network(6, 4)

@@ -14,9 +14,9 @@ import pytest
 from tests.schedules.kernels import HOST
 from tests.transfer.programs import conv, matmul_layer, program, record
 from tests.transfer.tuning import OPTIONS, network
+from tvm_ext.grouped_model import grouped
 from tvm_ext.transfer.tune_candidates import transferred
 from tvm_ext.transfer.tune_measure import Measurement
-from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tune_options import TuningProgress
 from tvm_ext.transfer.tune_run import TuningRun
 from tvm_ext.transfer.tune_store import TuningStore

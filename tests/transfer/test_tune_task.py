@@ -6,7 +6,7 @@ import pytest
 
 from tests.schedules.kernels import HOST
 from tests.transfer.tuning import network
-from tvm_ext.transfer.tune_model import grouped
+from tvm_ext.grouped_model import grouped
 from tvm_ext.transfer.tune_task import tune_tasks
 
 

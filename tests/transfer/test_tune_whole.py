@@ -11,9 +11,9 @@ from tests.schedules.kernels import HOST
 from tests.transfer.tuning import network
 from tvm_ext import planner
 from tvm_ext.executable import Executable
+from tvm_ext.grouped_model import grouped
 from tvm_ext.plan import Plan
 from tvm_ext.transfer import tune_whole
-from tvm_ext.transfer.tune_model import grouped
 from tvm_ext.transfer.tune_whole import (
     Change,
     RoundOptions,

@@ -13,8 +13,9 @@ from tvm import relax
 
 import tvm_ext.frontend.onnx_writers  # noqa: F401  (registers what writes each operator)
 from tvm_ext.errors import UnsupportedOperatorsError
-from tvm_ext.frontend.onnx_writer import GraphWriter, operator_name
+from tvm_ext.frontend.onnx_writer import GraphWriter
 from tvm_ext.frontend.relax import OUTPUT_NAMES
+from tvm_ext.passes import dataflow as df
 
 OPSET = 18
 """The version of ONNX's operators that files are written in."""
@@ -51,7 +52,7 @@ def to_onnx(mod: tvm.IRModule) -> onnx.ModelProto:
         graph.names[param] = (param.name,)
     for var, value in pairs:
         if var in used and not graph.write(var, value):
-            name = operator_name(value) or type(value).__name__
+            name = df.op_name(value) or type(value).__name__
             missing.setdefault(name.removeprefix("relax."), []).append(str(var.name))
     if missing:
         raise UnsupportedOperatorsError(missing, _REMEDY)

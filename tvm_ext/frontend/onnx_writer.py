@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import tvm
 from onnx import helper, numpy_helper
 from tvm import relax
 
 from tvm_ext.frontend.onnx_converters.values import constant
+from tvm_ext.passes import dataflow as df
 
 
 @dataclass
@@ -31,7 +31,7 @@ class GraphWriter:
                 return False
             self.names[var] = tuple(self.values(value))
             return True
-        writer = _WRITERS.get(operator_name(value))
+        writer = _WRITERS.get(df.op_name(value))
         written = None if writer is None else writer(self, value, var.ty)
         if written is None:
             return False
@@ -88,10 +88,3 @@ def writes(*names: str) -> Callable[[Writer], Writer]:
         return function
 
     return register
-
-
-def operator_name(expr: Any) -> str:
-    """The operator that an expression calls, or an empty string."""
-    if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.Op):
-        return str(expr.op.name)
-    return ""

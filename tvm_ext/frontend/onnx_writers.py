@@ -9,7 +9,8 @@ from onnx import helper
 from tvm import relax
 
 from tvm_ext.frontend.onnx_converters.values import constant, dtype_of, shape_of
-from tvm_ext.frontend.onnx_writer import GraphWriter, operator_name, writes
+from tvm_ext.frontend.onnx_writer import GraphWriter, writes
+from tvm_ext.passes import dataflow as df
 
 _SAME = {
     "abs": "Abs",
@@ -70,7 +71,7 @@ _REDUCTIONS = {
 def write_same(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...]:
     """Write an operator that only has another name."""
     inputs = [name for arg in call.args for name in graph.values(arg)]
-    return graph.node(_SAME[operator_name(call).removeprefix("relax.")], inputs)
+    return graph.node(_SAME[df.op_name(call).removeprefix("relax.")], inputs)
 
 
 @writes("reshape", "squeeze", "expand_dims", "flatten", "nn.batch_flatten")
@@ -85,7 +86,7 @@ def write_reduction(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, 
     inputs = graph.values(call.args[0])
     if call.attrs.axis is not None:
         inputs.append(graph.ints(call.attrs.axis))
-    op = _REDUCTIONS[operator_name(call).removeprefix("relax.")]
+    op = _REDUCTIONS[df.op_name(call).removeprefix("relax.")]
     return graph.node(op, inputs, keepdims=int(call.attrs.keepdims))
 
 
@@ -93,7 +94,7 @@ def write_reduction(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, 
 def write_conv(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] | None:
     """Write a convolution, transposed or not, of floats with channels first."""
     attrs = call.attrs
-    transposed = "_transpose" in operator_name(call)
+    transposed = "_transpose" in df.op_name(call)
     kernel = str(attrs.kernel_layout)
     expected = "IO" if transposed else "OI"
     floats = all(dtype_of(arg).startswith("float") for arg in call.args)
@@ -117,7 +118,7 @@ def write_pool(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] 
     """Write a pool with channels first."""
     attrs = call.attrs
     dilations = ints_of(attrs.dilation)
-    average = ".avg_" in operator_name(call)
+    average = ".avg_" in df.op_name(call)
     if not str(attrs.layout).startswith("NC") or attrs.ceil_mode:
         return None
     # AveragePool has dilations from opset 19 on only.
@@ -162,7 +163,7 @@ def write_layer_norm(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str,
 @writes("nn.softmax", "nn.log_softmax")
 def write_softmax(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...]:
     """Write along one axis."""
-    op = "LogSoftmax" if "log" in operator_name(call) else "Softmax"
+    op = "LogSoftmax" if "log" in df.op_name(call) else "Softmax"
     return graph.node(op, graph.values(call.args[0]), axis=int(call.attrs.axis))
 
 
@@ -237,7 +238,7 @@ def write_position(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, .
     if call.attrs.axis is None:
         return None
     return graph.node(
-        "ArgMax" if operator_name(call) == "relax.argmax" else "ArgMin",
+        "ArgMax" if df.op_name(call) == "relax.argmax" else "ArgMin",
         graph.values(call.args[0]),
         axis=int(call.attrs.axis),
         keepdims=int(call.attrs.keepdims),

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
+from tvm_ext.codegen.byoc.graph import INTEGERS
 from tvm_ext.passes import dataflow as df
 from tvm_ext.quantized.read_layer import IntegerLayer
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
 from tvm_ext.schedules.workload import ElementwiseWorkload
-
-_BYTES = ("int8", "uint8")
 
 
 def conversion(pairs: list[tuple[Any, Any]]) -> IntegerLayer | None:
@@ -38,7 +37,7 @@ def conversion(pairs: list[tuple[Any, Any]]) -> IntegerLayer | None:
     scale, zero = (np.asarray(a).reshape(()).item() for a in arrays)
     quantizes = name == "relax.quantize"
     real, integers = (source, result) if quantizes else (result, source)
-    if not shape or real != "float32" or integers not in _BYTES:
+    if not shape or real != "float32" or integers not in INTEGERS:
         return None
     steps = _quantize(scale, zero, result) if quantizes else _dequantize(scale, zero)
     epilogue = Epilogue(steps, (Operand(shape, source),), 0)

@@ -16,14 +16,13 @@ import tvm
 from tvm import relax
 
 from tvm_ext.codegen.accelerator import Accelerator
-from tvm_ext.codegen.byoc.graph import Graph
+from tvm_ext.codegen.byoc.graph import INTEGERS, Graph
 from tvm_ext.codegen.byoc.match import Match, Refusal
-from tvm_ext.codegen.byoc.matcher import Matcher
+from tvm_ext.codegen.byoc.matcher import Matcher, matched
 from tvm_ext.codegen.byoc.regions import Region
 from tvm_ext.codegen.byoc.subgraph import Subgraph, make_subgraph, read_subgraph
 from tvm_ext.codegen.network_operators import Concat, Reshape
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 from tvm_ext.quantized.read_layer import IntegerLayer, integer_layer
 
 QUANTIZED, CONSTANTS = "tvm_ext.quantized", "tvm_ext.quantized_constants"
@@ -63,10 +62,7 @@ class OutlineQuantized:
         self.refusals = []
         if not _has_integers(mod["main"]):
             return mod
-        prepare = [relax.transform.CanonicalizeBindings(), SimplifyBatchNorm()]
-        mod = tvm.transform.Sequential(prepare)(mod)
-        graph = Graph(mod["main"])
-        matcher = Matcher(graph, _ANYTHING)
+        mod, matcher = matched(mod, _ANYTHING)
         self.refusals = list(matcher.refusals.values())
         chosen = {}
         for var, match in matcher.matches.items():
@@ -75,14 +71,14 @@ class OutlineQuantized:
                 chosen[var] = made
             else:
                 self.refusals.append(Refusal(match.name, match.operators[0], made))
-        new = _rewritten(mod, graph, matcher.matches, chosen)
+        new = _rewritten(mod, matcher, chosen)
         return relax.transform.DeadCodeElimination()(new)
 
 
 def _has_integers(func: relax.Function) -> bool:
     values = [*func.params, *(var for var, _ in df.bindings(func))]
     types = (v.ty for v in values if isinstance(v.ty, relax.TensorType))
-    return any(str(t.dtype) in ("int8", "uint8") for t in types)
+    return any(str(t.dtype) in INTEGERS for t in types)
 
 
 def _subgraph(match: Match) -> Subgraph | str:
@@ -95,10 +91,9 @@ def _subgraph(match: Match) -> Subgraph | str:
     return found if isinstance(found, str) else made
 
 
-def _rewritten(
-    mod: tvm.IRModule, graph: Graph, matches: dict[Any, Match], chosen: dict[Any, Subgraph]
-) -> tvm.IRModule:
+def _rewritten(mod: tvm.IRModule, matcher: Matcher, chosen: dict[Any, Subgraph]) -> tvm.IRModule:
     """`main` with one call for each chosen match."""
+    graph, matches = matcher.graph, matcher.matches
     func = graph.func
     others = {gv: f for gv, f in mod.functions.items() if gv.name_hint != "main"}
     builder = relax.BlockBuilder(tvm.IRModule(others))

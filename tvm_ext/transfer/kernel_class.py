@@ -10,13 +10,13 @@ from tvm import relax
 
 from tvm_ext import planner
 from tvm_ext.errors import TuningError
+from tvm_ext.grouped_model import Model, grouped
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules.workload import ViewWorkload
 from tvm_ext.tables import render, short_op
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.kernel_class_ops import Ops, class_ops
-from tvm_ext.transfer.tune_model import Model, grouped
 
 Shape = tuple[int, ...]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from tvm_ext.assemble import assemble
 from tvm_ext.executable import Executable
+from tvm_ext.grouped_model import GroupedModel
 from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.plan import LayerPlan, Plan
 from tvm_ext.target import CpuTarget
-from tvm_ext.transfer.tune_model import GroupedModel
 
 # Of the time that changes promise to save together, what the whole model has to save for them to
 # be kept without a look at each.

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 import tvm
 from tvm import relax
 
-from tests.frontend.cases import call
+from tests.frontend.cases import Compiled, agree, call, compile_functions
+from tvm_ext.errors import ModelError
 from tvm_ext.frontend.relay import ast
 from tvm_ext.frontend.relay.convert import relay_to_relax
 
@@ -54,49 +56,24 @@ class Case:
         body = ast.Call(ast.Op(self.op), tuple(args), self.attrs)
         return module_of(params, body)
 
+    def arrays(self) -> list[np.ndarray]:
+        return self.inputs
 
-class Cases:
-    """The cases of one test file, compiled at the first check."""
+
+# Compiled fast rather than to fast code.
+_TARGET = tvm.target.Target({"kind": "llvm", "opt-level": 0})
+
+
+class Cases(Compiled):
+    """Operators of Relay's, compared with their given results."""
 
     def __init__(self, cases: list[Case]) -> None:
-        self.cases = {case.id: case for case in cases}
-        if len(self.cases) < len(cases):
-            raise ValueError("two cases have the same id")
-        self.errors: dict[str, Exception] = {}
-        self.vm: relax.VirtualMachine | None = None
+        super().__init__(cases, lambda case: relay_to_relax(case.module())["main"], _TARGET)
 
     def check(self, name: str) -> None:
         """Compare one case with its results: shapes, dtypes and values."""
-        if self.vm is None:
-            self._compile()
-        if name in self.errors:
-            raise self.errors[name]
-        case = self.cases[name]
-        got = call(self.vm, f"case_{name}", *case.inputs)
+        got, case = self.result(name), self.cases[name]
         agree(got, case.expected, case.rtol)
-
-    def _compile(self) -> None:
-        functions = {}
-        for case in self.cases.values():
-            try:
-                functions[f"case_{case.id}"] = relay_to_relax(case.module())["main"]
-            # One test fails for each case that can't be converted, not all of them.
-            except Exception as err:
-                self.errors[case.id] = err
-        self.vm = compile_functions(functions)
-
-
-def compile_functions(functions: dict[str, relax.Function]) -> relax.VirtualMachine:
-    """Compile Relax functions, each under its own name, fast rather than to fast code."""
-    module = tvm.IRModule(
-        {
-            tvm.ir.GlobalVar(name): function.with_attr("global_symbol", name)
-            for name, function in functions.items()
-        }
-    )
-    target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
-    executable = tvm.compile(relax.transform.LegalizeOps()(module), target)
-    return relax.VirtualMachine(executable, tvm.cpu())
 
 
 def module_of(params: list[ast.Var], body: ast.Expr, **functions: ast.Function) -> ast.RelayModule:
@@ -117,19 +94,19 @@ def op(name: str, *args: ast.Expr, **attrs: Any) -> ast.Call:
 def run(module: ast.RelayModule, *inputs: np.ndarray, **options: Any) -> list[np.ndarray]:
     """What a converted module computes."""
     function = relay_to_relax(module, **options)["main"]
-    return call(compile_functions({"main": function}), "main", *inputs)
+    return call(compile_functions({"main": function}, _TARGET), "main", *inputs)
 
 
-def agree(got: list[np.ndarray], expected: Any, rtol: float = 1e-5) -> None:
-    """Compare results: shapes, dtypes and values."""
-    wanted = list(expected) if isinstance(expected, list | tuple) else [expected]
-    assert len(got) == len(wanted)
-    for ours, theirs in zip(got, wanted, strict=True):
-        theirs = np.asarray(theirs)
-        assert ours.shape == theirs.shape
-        assert ours.dtype == theirs.dtype
-        scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=0) if theirs.size else 0
-        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * float(scale) * 0.1)
+def blocked(a: np.ndarray, axis: int, block: int) -> np.ndarray:
+    """An axis cut into blocks, which come last."""
+    shape = (*a.shape[:axis], a.shape[axis] // block, block, *a.shape[axis + 1 :])
+    return np.moveaxis(a.reshape(shape), axis + 1, -1)
+
+
+def refuses(op: str, args: list[Argument], attrs: dict[str, Any], message: str) -> None:
+    """An operator is a `ModelError` with this message."""
+    with pytest.raises(ModelError, match=rf"operator {op} .*{message}"):
+        relay_to_relax(Case("bad", op, args, attrs, None).module())
 
 
 def constants(module: tvm.IRModule) -> list[np.ndarray]:

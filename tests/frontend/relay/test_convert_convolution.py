@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.frontend.cases import Case as OnnxCase
 from tests.frontend.cases import calls, normal, run_onnxruntime
-from tests.frontend.relay.convert_cases import Case, Cases, agree, run
+from tests.frontend.relay.convert_cases import Case, Cases, agree, blocked, run
 from tvm_ext.errors import ModelError
 from tvm_ext.frontend.relay.convert import relay_to_relax
 
@@ -77,12 +77,6 @@ ATTRS = {"strides": [2, 1], "padding": [1, 0], "channels": 16, "kernel_size": [3
 DEPTHWISE = normal(32, 1, 3, 3, seed=2)
 MULTIPLIER = normal(64, 1, 3, 3, seed=3)
 TRANSPOSED = normal(32, 4, 3, 3, seed=4)
-
-
-def blocked(a: np.ndarray, axis: int, block: int) -> np.ndarray:
-    """An axis cut into blocks, which come last."""
-    shape = (*a.shape[:axis], a.shape[axis] // block, block, *a.shape[axis + 1 :])
-    return np.moveaxis(a.reshape(shape), axis + 1, -1)
 
 
 CASES = Cases(

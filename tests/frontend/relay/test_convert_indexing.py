@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.frontend.cases import normal
-from tests.frontend.relay.convert_cases import Case, Cases, constants
-from tvm_ext.errors import ModelError
+from tests.frontend.relay.convert_cases import Case, Cases, constants, refuses
 from tvm_ext.frontend.relay.convert import relay_to_relax
 
 X, Y = normal(2, 3, 4), normal(2, 3, 4, seed=1)
@@ -198,8 +197,7 @@ def test_values_that_are_known(op, args, attrs, expected) -> None:
     ],
 )
 def test_refusals(op, args, attrs, message) -> None:
-    with pytest.raises(ModelError, match=rf"operator {op} .*{message}"):
-        relay_to_relax(Case("bad", op, args, attrs, None).module())
+    refuses(op, args, attrs, message)
 
 
 def test_large_tensors_of_one_number_stay_operators() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from tests.frontend.cases import calls, normal
-from tests.frontend.relay.convert_cases import agree, module_of, op, run, tensor
+from tests.frontend.relay.convert_cases import agree, blocked, module_of, op, run, tensor
 from tvm_ext.frontend.relay import ast
 from tvm_ext.frontend.relay.convert import relay_to_relax
 from tvm_ext.frontend.relay.views import split_runs
@@ -91,12 +91,6 @@ def test_two_transposes_are_one_or_none() -> None:
     assert calls(relay_to_relax(module)) == ["relax.permute_dims"]
     a = normal(2, 3, 4)
     agree(run(module, a), [a.transpose(2, 0, 1), a])
-
-
-def blocked(a: np.ndarray, axis: int, block: int) -> np.ndarray:
-    """An axis cut into blocks, which come last."""
-    shape = (*a.shape[:axis], a.shape[axis] // block, block, *a.shape[axis + 1 :])
-    return np.moveaxis(a.reshape(shape), axis + 1, -1)
 
 
 def blocked_network() -> tuple[ast.Var, ast.Expr]:
