@@ -48,8 +48,9 @@ def section(rows: Sequence[Row], origins: Sequence[str], machine: dict[str, Any]
         "the code that Ansor's TVM generated there; the ratio to them says little where the two "
         "machines differ. Our kernel is the planner's first choice for the same convolution, "
         "timed on this machine without the bias, addition or ReLU that the task has in it. Every "
-        "record is replayed as it is and, where its vector loop has one step, with a wider one; "
-        "each with LLVM's loop vectoriser on and off. All results are checked against numpy in "
+        "record is replayed as it is; where its vector loop has one step, with a wider one; where "
+        "it fills only part of a register, with a full one; each with LLVM's loop vectoriser on "
+        "and off. All results are checked against numpy in "
         "float64; the 3 fastest are timed again, the median of 9 repetitions of 20 ms. The rank "
         "correlation (Spearman's) is that of the records as they are with the log.",
         results.markdown_table(HEADER, [cells(row) for row in rows]),

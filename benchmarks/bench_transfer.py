@@ -53,13 +53,15 @@ def cells(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def section(rows: Sequence[Row], budget: tuple[float, float], machine: dict[str, Any]) -> str:
+def section(
+    rows: Sequence[Row], budget: tuple[float, float], machine: dict[str, Any], threads: int
+) -> str:
     """Return the section of RESULTS.md."""
     search_s, transfer_s = budget
     parts = [
         "## Transfer tuning",
         f"`python -m benchmarks.bench_transfer` on {machine['cpu']}, {', '.join(machine['isa'])}, "
-        f"{machine['logical_cpus']} cores, both used. The search is MetaSchedule's, on our "
+        f"{threads} thread{'s' if threads > 1 else ''}. The search is MetaSchedule's, on our "
         f"runner, which measures for {search_s:.0f} s; transfer takes the donor's records, which "
         f"were searched for as long, and measures for {transfer_s:.0f} s; unmeasured is "
         "`budget_s=0`. Seconds are wall time with all builds and the comparison of whole models; "
@@ -132,13 +134,16 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     "--work-dir", type=click.Path(path_type=Path),
     help="Keeps the searches' records; a folder that has some goes on from there.",
 )  # fmt: skip
+@click.option("--threads", type=click.IntRange(min=1), help="All of the machine's without it.")
 @click.option("--write", is_flag=True, help="Update RESULTS.md.")
 def main(
-    pairs: str | None, search_s: float, transfer_s: float, work_dir: Path | None, write: bool
-) -> None:
+    pairs: str | None, search_s: float, transfer_s: float, work_dir: Path | None,
+    threads: int | None, write: bool,
+) -> None:  # fmt: skip
     """Tune models by transfer and by search, and compare."""
     machine = describe_machine()
-    prepare_tvm_threads(int(machine["logical_cpus"] or 1))
+    threads = threads or int(machine["logical_cpus"] or 1)
+    prepare_tvm_threads(threads)
     from benchmarks.transfer_row import Bench, Budget
     from tvm_ext.target import resolve
 
@@ -155,9 +160,9 @@ def main(
                     # A run of hours that is stopped leaves what it has.
                     PLOT.write_bytes(plot(rows))
                     results.write_section(
-                        "transfer", section(rows, (search_s, transfer_s), machine)
+                        "transfer", section(rows, (search_s, transfer_s), machine, threads)
                     )
-    console.print(section(rows, (search_s, transfer_s), machine), markup=False)
+    console.print(section(rows, (search_s, transfer_s), machine, threads), markup=False)
 
 
 if __name__ == "__main__":

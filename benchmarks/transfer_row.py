@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from tvm_ext.transfer.tune_whole import built
 
 # Largest difference of a tuned model's output from the planner's, of the largest magnitude.
 TOLERANCE = 1e-3
+# In the folder of a search's records.
+SPENT = "search_time.json"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,23 @@ class Way:
     candidates: int
     curve: list[tuple[float, float]] = field(repr=False)
     changed: int
+
+
+@dataclass(frozen=True)
+class SearchTime:
+    """What a search took, kept beside its records: seconds, candidates, and a `Way`'s curve."""
+
+    seconds: float
+    candidates: int
+    curve: list[tuple[float, float]]
+
+    @staticmethod
+    def read(path: Path) -> SearchTime:
+        kept = json.loads(path.read_text())
+        return SearchTime(kept["seconds"], kept["candidates"], [(a, b) for a, b in kept["curve"]])
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True)
@@ -115,21 +135,34 @@ class Bench:
         inputs: Callable[[str], Any] = zoo.sample_inputs,
         options: TuningOptions | None = None,
     ) -> None:  # fmt: skip
-        self._folder, self._cpu, self._budget = folder, cpu, budget
+        self._folder, self._cpu, self.budget = folder, cpu, budget
         self._options = options
         self._load, self._inputs = load, inputs
         self._searched: dict[str, Way] = {}
         self._models: dict[str, GroupedModel] = {}
 
     def search(self, model: str) -> Way:
-        """The search from TVM's default."""
+        """The search from TVM's default; one that the folder has the end of isn't repeated."""
         if model not in self._searched:
-            start = self._start(model, "TVM's default")
-            self._searched[model] = self._tune(
-                model, start, method="search", budget_s=self._budget.search_s,
-                trials=self._budget.trials, work_dir=self._work_dir(model),
-            )  # fmt: skip
+            start, spent = self._start(model, "TVM's default"), self._work_dir(model) / SPENT
+            if spent.exists():
+                self._searched[model] = self._chosen(model, start, SearchTime.read(spent))
+            else:
+                found = self._tune(
+                    model, start, method="search", budget_s=self.budget.search_s,
+                    trials=self.budget.trials, work_dir=self._work_dir(model),
+                )  # fmt: skip
+                SearchTime(found.seconds, found.candidates, found.curve).write(spent)
+                self._searched[model] = found
         return self._searched[model]
+
+    def _chosen(self, model: str, start: Plan, spent: SearchTime) -> Way:
+        """What the records of a search give from a start; they took as long to find as they did."""
+        found = self._tune(
+            model, start, method="search", trials=max(spent.candidates, 1),
+            work_dir=self._work_dir(model),
+        )  # fmt: skip
+        return Way(found.plan, spent.seconds, spent.candidates, spent.curve, found.changed)
 
     def row(self, model: str, donor: str, start: str) -> Row:
         """Measure a model from a starting point, ``"TVM's default"`` or ``"our plan"``."""
@@ -137,17 +170,11 @@ class Bench:
         search = self.search(model)
         first = self._start(model, start)
         if start != "TVM's default":
-            chosen = self._tune(
-                model, first, method="search", trials=max(search.candidates, 1),
-                work_dir=self._work_dir(model),
-            )  # fmt: skip
-            # The records took as long to find as they did.
-            search = Way(
-                chosen.plan, search.seconds, search.candidates, chosen.curve, chosen.changed
-            )
+            spent = SearchTime(search.seconds, search.candidates, search.curve)
+            search = self._chosen(model, first, spent)
         ways = {"search": search}
         donors = [self._work_dir(donor)]
-        for name, budget_s in (("transfer", self._budget.transfer_s), ("unmeasured", 0.0)):
+        for name, budget_s in (("transfer", self.budget.transfer_s), ("unmeasured", 0.0)):
             ways[name] = self._tune(
                 model, first, method="transfer", donors=donors, budget_s=budget_s
             )

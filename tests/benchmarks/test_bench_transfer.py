@@ -44,8 +44,8 @@ def test_a_search_that_never_matches() -> None:
 
 def test_the_summary() -> None:
     slower = replace(ROW, model="bad", start="our plan", ratios={**ROW.ratios, "transfer": 0.9})
-    text = bench_transfer.section([ROW, slower], (480.0, 15.0), MACHINE)
-    assert "measures for 480 s" in text and "measures for 15 s" in text
+    text = bench_transfer.section([ROW, slower], (480.0, 15.0), MACHINE, 1)
+    assert "1 thread." in text and "measures for 480 s" in text and "measures for 15 s" in text
     assert "geometric mean 0.80, least 0.80; unmeasured 0.50" in text
     assert "Slower than the start: none." in text and "Slower than the start: bad." in text
     assert bench_transfer.plot([ROW, slower])[:4] == b"\x89PNG"
@@ -67,3 +67,8 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.ways["search"].candidates > 0 and row.ways["transfer"].candidates > 0
     assert row.ways["unmeasured"].candidates == 0
     assert len(cells(row)) == len(HEADER)
+
+    # Another run in the same folder takes the search for done, and its time for what it was.
+    again = Bench(tmp_path, HOST, bench.budget, load, arrays.__getitem__, OPTIONS).search("large")
+    assert replace(again, plan=NONE) == replace(row.ways["search"], plan=NONE)
+    assert again.plan.layers == row.ways["search"].plan.layers

@@ -31,7 +31,7 @@ def test_a_convolution():
     assert (row.tried, row.right, row.failures) == (2, 2, ())
     assert row.log_s == task.records[0].median
     assert 0 < row.best_s < 1
-    assert row.best.split(", ")[0] in ("replayed", "vector_loops")
+    assert row.best.split(", ")[0] in ("replayed", "vector_loops", "full_vectors")
     assert row.own[1] > 0
     assert np.isnan(row.rank)
 

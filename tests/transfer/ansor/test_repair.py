@@ -9,9 +9,11 @@ from tests.transfer.ansor.fixtures import assert_close, library, load, random_in
 from tvm_ext.transfer.ansor import ComputeDag, ReplayError, repaired
 from tvm_ext.transfer.ansor.repair import NO_LOOP_VECTORIZER, without_loop_vectorizer
 from tvm_ext.transfer.ansor.step_fields import parse_steps
-from tvm_ext.transfer.ansor.vector_loops import with_vector_loops
+from tvm_ext.transfer.ansor.vector_loops import with_full_vectors, with_vector_loops
 
 LLVM = Target({"kind": "llvm"})
+# Registers of 8, which not every machine that runs the tests has, but LLVM makes do with others.
+AVX2 = Target({"kind": "llvm", "mcpu": "core-avx2"})
 OFF = ", no_loop_vectorizer"
 MATMUL = """
 a = PLACEHOLDER [6, 8]
@@ -82,6 +84,31 @@ def test_other_vector_loops_stay():
         assert with_vector_loops(dag, parse_steps(steps)) is None
 
 
+@pytest.mark.parametrize(
+    ("lengths", "lanes", "expected"),
+    [
+        # 24 = 1 x 2 x 3 x 4: the 4 takes the 2 of its neighbour.
+        ((2, 3, 4), 8, [1, 3, 8]),
+        ((3, 2, 2), 8, [3, 1, 8]),
+        # The factor comes from the loop outside.
+        ((3, 1, 4), 8, [3, 1, 8]),
+        ((1, 1, 1), 4, [1, 1, 4]),
+        # Full, not a part of a register, or not divisible.
+        ((1, 1, 8), 8, None),
+        ((1, 1, 3), 4, None),
+        ((1, 1, 4), 16, None),
+    ],
+)
+def test_full_vectors_by_hand(lengths, lanes, expected):
+    filled = with_full_vectors(matmul(), parse_steps(tiled(lengths)), lanes)
+    wanted = tiled(lengths)
+    if expected is None:
+        assert filled is None
+    else:
+        wanted[1][4] = expected
+        assert filled == parse_steps(wanted)
+
+
 def run(variant, dag, inputs):
     executable = tvm.compile(variant.schedule.mod, target=variant.target)
     out = tvm.runtime.tensor(np.full(dag.arguments[-1][1], np.nan, "float32"))
@@ -92,10 +119,11 @@ def run(variant, dag, inputs):
 @pytest.mark.parametrize("lengths", [(2, 3, 1), (4, 1, 1), (1, 1, 1), (5, 1, 1), (1, 7, 1)])
 def test_variants_compute_the_same(lengths):
     dag = matmul()
-    variants = repaired(dag, tiled(lengths), LLVM)
-    assert [v.name for v in variants] == [
-        "replayed", f"replayed{OFF}", "vector_loops", f"vector_loops{OFF}"
-    ]  # fmt: skip
+    variants = repaired(dag, tiled(lengths), AVX2)
+    names = ["replayed", "vector_loops", "full_vectors"]
+    if any(24 % n for n in lengths):
+        names.remove("full_vectors")
+    assert [v.name for v in variants] == [name + off for name in names for off in ("", OFF)]
     inputs = random_inputs(dag)
     a, b = (array.astype("float64") for array in inputs)
     for variant in variants:
