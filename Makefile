@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 DEEPSPARSE_PYTHON ?= python3.11
 DEEPSPARSE := $(VENV)/deepsparse
+SCALESIM := $(VENV)/scalesim
 
 .PHONY: test lint bench demo docs clean
 
@@ -19,7 +20,8 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
+bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed \
+		$(SCALESIM)/.installed
 	$(BIN)/python -m benchmarks.bench_models --write
 	$(BIN)/python -m benchmarks.bench_kernels --write
 	$(BIN)/python -m benchmarks.bench_fusion --write
@@ -33,7 +35,10 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed
 	$(BIN)/python -m benchmarks.bench_replay --write
 	$(BIN)/python -m benchmarks.bench_transfer --write
 	$(BIN)/python -m benchmarks.bench_accelerator --write
+	$(BIN)/python -m benchmarks.bench_accelerator_exact --write
+	$(BIN)/python -m benchmarks.bench_scalesim --write
 	$(BIN)/python -m benchmarks.bench_int8 --write
+	$(BIN)/python -m benchmarks.bench_relay --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo
@@ -58,6 +63,13 @@ $(DEEPSPARSE)/.installed: $(STAMP)
 	-$(DEEPSPARSE_PYTHON) -m venv $(DEEPSPARSE) && $(DEEPSPARSE)/bin/python -m pip install \
 		--quiet --disable-pip-version-check --only-binary deepsparse deepsparse==1.8.0
 	mkdir -p $(DEEPSPARSE)
+	touch $@
+
+# SCALE-Sim 3.0.0 needs NumPy before 2.4. Without it the benchmark says so.
+$(SCALESIM)/.installed: $(STAMP)
+	-$(PYTHON) -m venv $(SCALESIM) && $(SCALESIM)/bin/python -m pip install \
+		--quiet --disable-pip-version-check scalesim==3.0.0 'numpy<2.4'
+	mkdir -p $(SCALESIM)
 	touch $@
 
 clean:

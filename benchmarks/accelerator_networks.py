@@ -6,6 +6,8 @@ activations spread over int8 instead of saturating.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tvm_ext.codegen.arithmetic import add_registers
@@ -153,14 +155,15 @@ def mobilenet_v1_without_depthwise(size: int = 224) -> list[Network]:
     group: list[Layer] = []
     for layer in full.layers:
         if isinstance(layer, Conv) and layer.is_depthwise():
-            parts.append(_part(full, group))
+            parts.append(part(full, group))
             group = []
         else:
             group.append(layer)
-    return [*parts, _part(full, group)]
+    return [*parts, part(full, group)]
 
 
-def _part(full: Network, layers: list[Layer]) -> Network:
+def part(full: Network, layers: Sequence[Layer]) -> Network:
+    """Layers that follow each other, as a network of their own."""
     names = [layers[0].inputs[0], *(layer.output for layer in layers)]
     constants = {name for layer in layers for name in layer.constant_names()}
     return Network(

@@ -33,60 +33,21 @@ def average_scale(x: TensorSpec, y: TensorSpec, count: int) -> np.float32:
 
 
 def add_registers(
-    a: TensorSpec, b: TensorSpec, y: TensorSpec, unsigned: bool = False
+    a: TensorSpec, b: TensorSpec, y: TensorSpec, shift: int = 0
 ) -> tuple[Scales, float]:
     """Scales and offset of an `Add`: ``f32(sa / sy)``, ``f32(sb / sy)`` and, with fused products,
     ``offset = f32(zy - f32(za * scales[0] + f32(zb * scales[1])))``.
 
     Parameters
     ----------
-    unsigned : bool
-        Sums are rounded as those of uint8 tensors: what `shifted_offset` makes of their offset.
+    shift : int
+        The layer's: 128 where the model's tensors are uint8.
     """
     ratios = (np.float32(s.scale) / np.float32(y.scale) for s in (a, b))
     scale_a, scale_b = (float(ratio) for ratio in ratios)
-    shift = 128 if unsigned else 0
     zeros = [spec.zero_point + shift for spec in (a, b, y)]
     inner = fused(np.asarray(zeros[0]), scale_a, np.float32(zeros[1] * np.float32(scale_b)))
-    offset = float(np.float32(np.float32(zeros[2]) - inner))
-    scales = (scale_a, scale_b)
-    return scales, shifted_offset(scales, offset) if unsigned else offset
-
-
-def shifted_offset(scales: Scales, offset: float) -> float:
-    """The offset with which an `Add` of values less 128 gives the results, less 128, of `offset`.
-
-    Both round alike nearly always. Of the float32 numbers around the exact one, the first with
-    which all 65,536 sums do is taken, or the one with the fewest that are a step off.
-    """
-    a, b = np.arange(256)[:, None], np.arange(256)[None, :]
-    wanted = np.clip(np.rint(fused(a, scales[0], fused(b, scales[1], offset))), 0, 255)
-
-    def misses(candidate: np.float32) -> int:
-        sums = fused(a - 128, scales[0], fused(b - 128, scales[1], candidate))
-        return int((np.clip(np.rint(sums), -128, 127) + 128 != wanted).sum())
-
-    return float(min_misses(np.float32(offset + 128.0 * sum(scales) - 128), misses))
-
-
-def shifted_factor(scale: float, zeros: tuple[int, int, int]) -> float:
-    """The factor with which a `Multiply` rounds as one of uint8 tensors with `scale` does.
-
-    Parameters
-    ----------
-    zeros : tuple of int
-        int8 zero points of both inputs and of the result.
-    """
-    values = np.arange(-128, 128)
-    products = (values - zeros[0])[:, None] * (values - zeros[1])[None, :]
-    rounded = np.rint(fused(products, scale, np.float32(zeros[2] + 128)))
-    wanted = np.clip(rounded, 0, 255) - 128
-
-    def misses(candidate: np.float32) -> int:
-        found = np.rint(fused(products, candidate, np.float32(zeros[2])))
-        return int((np.clip(found, -128, 127) != wanted).sum())
-
-    return float(min_misses(np.float32(scale), misses))
+    return (scale_a, scale_b), float(np.float32(np.float32(zeros[2]) - inner))
 
 
 def fused(

@@ -13,6 +13,7 @@ from tvm_ext.codegen.network_operators import (
     Abs,
     Add,
     Concat,
+    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
@@ -25,7 +26,7 @@ from tvm_ext.codegen.network_operators import (
 
 LAYERS: tuple[type[Layer], ...] = (
     Conv, MatMul, Pool, Add, Multiply, Minimum, Maximum, Abs, Relu, LeakyRelu, Requantize, Concat,
-    Reshape,
+    Interleave, Reshape,
 )  # fmt: skip
 """Every kind of layer."""
 

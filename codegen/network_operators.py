@@ -70,10 +70,15 @@ class Pool(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class _Elementwise(Layer):
+    """Value by value. Where two images are read, one may be (1, C, 1, 1): a value a channel."""
+
     def problem(self, tensors: Specs, constants: Constants) -> str:
         shape = tensors[self.output].shape
+        allowed = {shape}
+        if self._arity() == 2:
+            allowed.add((*shape[:2], *(1 for _ in shape[2:])))
         for name in self.inputs:
-            if tensors[name].shape != shape:
+            if tensors[name].shape not in allowed:
                 return f"tensor {name} has shape {tensors[name].shape}; the output has {shape}"
         return self._problem_of(self._arity(), shape, tensors) or self._parameter_problem(tensors)
 
@@ -90,26 +95,34 @@ class _Elementwise(Layer):
         return ""
 
 
+def _shift_problem(shift: int) -> str:
+    return "" if shift in (0, 128) else f"shift {shift}; allowed: 0, 128"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Add(_Elementwise):
     """Sum of two tensors, each with its scale.
 
-    ``t = f32(b * scales[1] + offset)``, ``y = clip(sat8(rne(f32(a * scales[0] + t))), *clamp)``,
-    each product and sum fused: one rounding. The values aren't centred; the zero points are in
-    `offset` (`arithmetic.add_registers`).
+    ``t = f32((b + shift) * scales[1] + offset)``,
+    ``y = clip(sat8(rne(f32((a + shift) * scales[0] + t)) - shift), *clamp)``, each product and sum
+    fused: one rounding. The values aren't centred; the zero points are in `offset`
+    (`arithmetic.add_registers`).
 
     Attributes
     ----------
     scales : (a, b)
         float32: ``f32(sa / sy)``, ``f32(sb / sy)``.
     offset : float
-        float32, about ``zy - za * scales[0] - zb * scales[1]``.
+        float32, about ``zy - za * scales[0] - zb * scales[1]``, zero points with the shift.
     clamp : (low, high)
+    shift : int
+        0, or 128: the model's tensors are uint8, and are added as such.
     """
 
     scales: tuple[float, float]
     offset: float
     clamp: Pair = FULL_RANGE
+    shift: int = 0
 
     def _arity(self) -> int:
         return 2
@@ -117,7 +130,7 @@ class Add(_Elementwise):
     def _parameter_problem(self, tensors: Specs) -> str:
         if not all(map(is_float32, (*self.scales, self.offset))):
             return f"scales {self.scales}, offset {self.offset}; allowed: float32"
-        return clamp_problem(self.clamp)
+        return clamp_problem(self.clamp) or _shift_problem(self.shift)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,18 +138,21 @@ class Multiply(_Elementwise):
     """Product of two tensors.
 
     ``p = (a - za) * (b - zb)`` in int32;
-    ``y = clip(sat8(rne(f32(f32(p * scale) + zy))), *clamp)``: the zero point is added before
-    rounding, as ONNX Runtime does it.
+    ``y = clip(sat8(rne(f32(p * scale + (zy + shift))) - shift), *clamp)``: the zero point is added
+    before rounding, as ONNX Runtime does it.
 
     Attributes
     ----------
     scale : float
         float32: ``f32(f32(sa * sb) / sy)``.
     clamp : (low, high)
+    shift : int
+        0, or 128: the model's result is uint8, and is rounded as such.
     """
 
     scale: float
     clamp: Pair = FULL_RANGE
+    shift: int = 0
 
     def _arity(self) -> int:
         return 2
@@ -144,7 +160,7 @@ class Multiply(_Elementwise):
     def _parameter_problem(self, tensors: Specs) -> str:
         if not is_float32(self.scale) or self.scale <= 0:
             return f"scale {self.scale!r}; allowed: a positive float32"
-        return clamp_problem(self.clamp)
+        return clamp_problem(self.clamp) or _shift_problem(self.shift)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +257,34 @@ class Concat(Layer):
             return f"shapes {shapes}; allowed: different in axis 1 alone"
         expected: Shape = (first[0], sum(s[1] for s in shapes), *first[2:])
         return self._problem_of(len(shapes), expected, tensors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interleave(Layer):
+    """Images whose pixels take turns; all quantised alike.
+
+    With factors (r, c), pixel (y * r + i, x * c + j) of the result is pixel (y, x) of input
+    ``i * c + j``. One image r * c times: each pixel is repeated, as by nearest-neighbour resizing.
+
+    Attributes
+    ----------
+    factors : (rows, columns)
+    """
+
+    factors: Pair
+
+    def problem(self, tensors: Specs, constants: Constants) -> str:
+        y = tensors[self.output]
+        shapes = {tensors[name].shape for name in self.inputs}
+        if min(self.factors) < 1:
+            return f"factors {self.factors}; allowed: 1 and more"
+        if odd := [n for n in self.inputs if not tensors[n].quantized_as(y)]:
+            return f"tensor {odd[0]} isn't quantised as the output is"
+        if len(shapes) > 1 or len(next(iter(shapes))) != 4:
+            return f"shapes {sorted(shapes)}; allowed: one (1, C, H, W)"
+        shape = shapes.pop()
+        rows, columns = (n * f for n, f in zip(shape[2:], self.factors, strict=True))
+        return self._problem_of(prod(self.factors), (*shape[:2], rows, columns), tensors)
 
 
 @dataclass(frozen=True, kw_only=True)

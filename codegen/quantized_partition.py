@@ -6,9 +6,8 @@ import tvm
 
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import Partition, Refusal, partition
-from tvm_ext.codegen.byoc.graph import INTEGERS
+from tvm_ext.codegen.byoc.graph import has_integers
 from tvm_ext.codegen.errors import LoweringError, QuantizationError
-from tvm_ext.passes import dataflow as df
 
 _MOST_REASONS = 3
 
@@ -29,7 +28,7 @@ def quantized_partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partitio
     LoweringError
         It is quantised, but the accelerator takes none of its operators.
     """
-    if not _has_integers(mod):
+    if not has_integers(mod["main"]):
         raise QuantizationError(
             "the model is float: no operator reads int8 or uint8; allowed: quantised models, "
             "as tvm_ext.quantize(model, calibration_data) makes them"
@@ -41,15 +40,6 @@ def quantized_partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partitio
             f"{_reasons(found.refusals)}"
         )
     return found
-
-
-def _has_integers(mod: tvm.IRModule) -> bool:
-    return any(
-        df.dtype_of(tensor) in INTEGERS
-        for _, value in df.bindings(mod["main"])
-        if df.op_name(value)
-        for tensor in df.tensors(value)
-    )
 
 
 def _reasons(refusals: tuple[Refusal, ...]) -> str:

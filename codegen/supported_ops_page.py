@@ -22,8 +22,11 @@ This page is generated from `codegen/byoc/patterns.py` and `codegen/byoc/limits.
 An operator is offloaded when it reads int8 or uint8 activations with one constant scale and zero
 point a tensor, and its result is quantised to the same type: in QDQ models as
 `DequantizeLinear -> operator -> QuantizeLinear`, in QOperator models as `QLinearConv` and its like.
-Operators that follow each other become one subgraph. Everything else runs on the CPU, and
-`Partition.refusals` says why.
+Operators that follow each other become one subgraph. Everything else runs on the CPU, also what
+has no tile that fits the SRAM; `Partition.refusals` and the plan's notes say why. All of this is
+found when a model is built: the first run refuses nothing.
+
+Results are ONNX Runtime's, bit for bit, but for the operators of which the table says otherwise.
 
 ## Operators
 

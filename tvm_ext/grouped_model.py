@@ -18,6 +18,7 @@ from tvm_ext.layers import Layer, layers
 from tvm_ext.passes import UniversalFusion
 from tvm_ext.passes.fusion.decisions import Profile
 from tvm_ext.pipeline import graph_pipeline
+from tvm_ext.quantized import OutlineQuantized
 from tvm_ext.target import CpuTarget
 
 Model = Any
@@ -34,7 +35,8 @@ class GroupedModel:
     layers : list of Layer
     output_names : list of str
     notes : list of str
-        For the plan: what an accelerator doesn't take, and why.
+        For the plan: what an accelerator doesn't take, and which quantised operators no kernel of
+        integers computes; each with the reason.
     """
 
     mod: tvm.IRModule
@@ -74,5 +76,7 @@ def grouped(
         parts = partition(mod, accelerator)
         mod, notes = parts.mod, [f"on the CPU: {refusal}" for refusal in parts.refusals]
     progress("graph passes")
-    mod = graph_pipeline(UniversalFusion(profile or CostProfile(cpu)))(mod)
+    outline = OutlineQuantized()
+    mod = graph_pipeline(UniversalFusion(profile or CostProfile(cpu)), outline)(mod)
+    notes += [f"on real values: {refusal}" for refusal in outline.refusals]
     return GroupedModel(mod, layers(mod), names, notes)

@@ -20,19 +20,23 @@ from tvm_ext.passes.widen_half import WidenHalf
 from tvm_ext.quantized import OutlineQuantized
 
 
-def graph_pipeline(fusion: Any = None) -> tvm.transform.Sequential:
+def graph_pipeline(
+    fusion: Any = None, outline: OutlineQuantized | None = None
+) -> tvm.transform.Sequential:
     """Every pass between loading and planning; the last cuts the graph into groups.
 
     Parameters
     ----------
     fusion : pass, optional
         In place of `UniversalFusion()`, for which nothing is known of the machine.
+    outline : OutlineQuantized, optional
+        To read its refusals afterwards.
     """
     return tvm.transform.Sequential(
         [
             relax.transform.CanonicalizeBindings(),
             # Before constants are dequantised.
-            OutlineQuantized(),
+            outline or OutlineQuantized(),
             WidenHalf(),
             relax.transform.EliminateCommonSubexpr(),
             FoldConstants(),

@@ -20,6 +20,16 @@ _AXES = {
 }
 
 
+def has_integers(func: relax.Function) -> bool:
+    """Whether an operator of a function reads or makes 8-bit integers."""
+    return any(
+        isinstance(tensor.ty, relax.TensorType) and df.dtype_of(tensor) in INTEGERS
+        for var, value in df.bindings(func)
+        if df.op_name(value)
+        for tensor in (var, *df.tensors(value))
+    )
+
+
 class Refused(Exception):
     """An operator that stays on the CPU; the message is the reason."""
 
@@ -47,6 +57,11 @@ class Quantized:
     unsigned: bool
     zero_point: int
     scale: float | None
+
+    @property
+    def shift(self) -> int:
+        """What the model's values are more than those seen here."""
+        return 128 if self.unsigned else 0
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,14 @@ def centred(graph: Graph, expr: Any) -> Operand | None:
         call = graph.value(expr)
         zero, expr = graph.constant(call.args[1]), call.args[0]
         steps.append(expr)
-    if graph.op(expr) != "relax.astype" or zero is None:
+    if not is_cast(graph, expr) or zero is None:
         return None
     var = graph.value(expr).args[0]
-    return Operand(var, zero, tuple(steps)) if df.dtype_of(var) in INTEGERS else None
+    if df.dtype_of(var) not in INTEGERS or graph.constant(var) is not None:
+        return None
+    return Operand(var, zero, tuple(steps))
+
+
+def is_cast(graph: Graph, expr: Any) -> bool:
+    """Whether an expression is a value in another type."""
+    return graph.op(expr) == "relax.astype"

@@ -64,10 +64,6 @@ def _largest_sum(layer: Conv | MatMul, tensors: Specs, constants: Constants) -> 
     return (int((np.abs(weight).sum(axes) * reach + bias).max()),)
 
 
-def _uncounted_padding(layer: Pool, tensors: Specs, constants: Constants) -> tuple[int, ...]:
-    return () if layer.kind == "max" or layer.count_include_pad else layer.pads
-
-
 LIMITS: tuple[Limit, ...] = (
     Limit((Conv,), "kernel extent", 1, 255, lambda x, t, c: c[x.weight].shape[2:]),
     Limit((Conv,), "stride", 1, 255, lambda x, t, c: x.strides),
@@ -75,10 +71,6 @@ LIMITS: tuple[Limit, ...] = (
     Limit((Conv,), "padding", 0, 255, lambda x, t, c: x.pads),
     Limit((Pool,), "pool extent", 1, 255, lambda x, t, c: x.kernel),
     Limit((Pool,), "pool stride", 1, 255, lambda x, t, c: x.strides),
-    Limit(
-        (Pool,), "padding of an average that doesn't count it", 0, 0, _uncounted_padding,
-        "one factor serves all windows of a pool",
-    ),
     Limit(
         (Conv, MatMul), "largest possible sum", 0, _INT32, _largest_sum,
         "of the layer's own weights and bias and any input: the int32 accumulator can't overflow",

@@ -17,7 +17,7 @@ from tvm_ext.codegen.byoc.integer_pointwise import integer_product, integer_sum
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
 from tvm_ext.codegen.byoc.match import Match, Refusal
 from tvm_ext.codegen.byoc.patterns import BY_OPERATOR
-from tvm_ext.codegen.byoc.scales import scale_of
+from tvm_ext.codegen.byoc.scales import moves_integers, scale_of, zero_of
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.simplify_batch_norm import SimplifyBatchNorm
 
@@ -53,6 +53,14 @@ class Matcher:
             if isinstance(var.ty, relax.TensorType) and df.dtype_of(var) in INTEGERS:
                 self._visit(var, value)
 
+    def refuse(self, match: Match, reason: str) -> None:
+        """Take a match back."""
+        output = match.output.var
+        del self.matches[output]
+        at, *others = reversed((output, *match.inside))
+        self.epilogues.update(others)
+        self.refusals[at] = Refusal(self.graph.name(at), match.operators[0], reason)
+
     def _visit(self, var: Any, value: Any) -> None:
         self._at = var, value
         try:
@@ -71,7 +79,7 @@ class Matcher:
             return self._quantized(var, value)
         if name == "relax.astype":
             return self._integer_product(var, value)
-        if name == "relax.nn.max_pool2d" or df.is_view(value):
+        if moves_integers(value):
             return self._integer_move(var, value)
         return None
 
@@ -111,14 +119,23 @@ class Matcher:
             return None
         self._at = form.inside[-1], self.graph.value(form.inside[-1])
         self._only_reader((var, *form.inside[:-1], *form.before), form.inside)
-        zeros = [self._zero_point(x) for x in form.data]
-        if zeros[0] is None or zeros[1] is None:
-            raise Refused("nothing tells the zero points of its operands; allowed: known ones")
-        a, b = (self._integers(x, np.asarray(z)) for x, z in zip(form.data, zeros, strict=True))
-        y = self._integers(var, form.result_zero((int(zeros[0]), int(zeros[1]))))
+        xs = [self._operand(*pair) for pair in zip(form.data, form.zeros, strict=True)]
+        zero = form.result_zero([x.zero_point + x.shift for x in xs])
+        y = self._operand(var, None if zero is None else np.asarray(zero))
         layers = LayerBuilder(y)
-        form.add(layers, a, b)
+        form.add(layers, xs)
         return _match(layers, (form.operator,), form.inside)
+
+    def _operand(self, var: Any, zero: np.ndarray | None) -> Quantized:
+        """Integers of a sum or product: whose zero point it, their source or their readers say."""
+        if zero is None:
+            zero = self._zero_point(var)
+        if zero is None:
+            zero = zero_of(self.graph, var)
+        if zero is None:
+            name = self.graph.name(var)
+            raise Refused(f"nothing tells the zero point of {name}; allowed: a known one")
+        return self._integers(var, zero)
 
     def _only_reader(self, around: tuple[Any, ...], inside: list[Any]) -> None:
         self.epilogues.update(around)
@@ -126,7 +143,7 @@ class Matcher:
             raise Refused(f"its value {odd[0].name} is read by others; allowed: by rescaling alone")
 
     def _integer_move(self, var: Any, value: Any) -> Match | None:
-        """A pool or reshape of integers: what they stand for is known from their source."""
+        """A pool, resize or reshape of integers: what they stand for is known from their source."""
         source = value.args[0]
         if source not in self.graph.order:
             return None
@@ -137,6 +154,8 @@ class Matcher:
         layers = LayerBuilder(y)
         if df.is_view(value):
             moves.add_reshape(layers, x)
+        elif df.op_name(value) == "relax.image.resize2d":
+            moves.add_resize(layers, value, x)
         else:
             moves.add_max_pool(layers, value, x)
         return _match(layers, (df.op_name(value).removeprefix("relax."),), [])
@@ -153,7 +172,7 @@ class Matcher:
         """In the model's own type; None where nothing says it."""
         if var in self.matches:
             y = self.matches[var].output
-            return np.asarray(y.zero_point + 128 * y.unsigned)
+            return np.asarray(y.zero_point + y.shift)
         value = self.graph.value(var)
         if df.op_name(value) == "relax.quantize":
             return self.graph.constant(value.args[2])

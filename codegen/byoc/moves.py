@@ -1,4 +1,4 @@
-"""Patterns of pools, concatenations and reshapes, on dequantised activations or integers."""
+"""Patterns of pools, concatenations, resizes, reshapes: of dequantised activations or integers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from tvm_ext.codegen.byoc.graph import Graph, Quantized, Refused
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
 from tvm_ext.codegen.byoc.pointwise import activation, finish
 from tvm_ext.codegen.network_layers import FULL_RANGE
-from tvm_ext.codegen.network_operators import Concat, Pool, Requantize, Reshape
+from tvm_ext.codegen.network_operators import (
+    Concat,
+    Interleave,
+    Pool,
+    Requantize,
+    Reshape,
+)
 
 
 def max_pool2d(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
@@ -61,6 +67,12 @@ def concat(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
     finish(layers, Concat, tuple(names), y)
 
 
+def resize2d(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
+    """``image.resize2d`` that repeats pixels."""
+    call = epilogue.anchor
+    add_resize(layers, call, activation(graph, call.args[0]))
+
+
 def reshape(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
     """A reshape, flatten, squeeze or expand_dims that leaves the batch as it is."""
     add_reshape(layers, activation(graph, epilogue.anchor.args[0]))
@@ -79,6 +91,28 @@ def add_max_pool(layers: LayerBuilder, call: Any, x: Quantized) -> None:
     """The layer of a ``nn.max_pool2d`` call."""
     name, spec = layers.read(x), layers.tensor(x)
     finish(layers, Pool, (name,), spec, kind="max", **_window(call))
+
+
+def add_resize(layers: LayerBuilder, call: Any, x: Quantized) -> None:
+    """The layer of an ``image.resize2d`` call."""
+    attrs, new = call.attrs, layers.output.shape
+    method, rounding = str(attrs.method), str(attrs.rounding_method)
+    mode = str(attrs.coordinate_transformation_mode)
+    # Halves of a pixel don't occur with whole factors: all roundings of it are alike.
+    nearest = mode == "half_pixel" and rounding.startswith("round")
+    if method != "nearest_neighbor" or not (nearest or (mode, rounding) == ("asymmetric", "floor")):
+        raise Refused(
+            f"method {method}, coordinates {mode}, rounding {rounding}; allowed: nearest_neighbor "
+            "with asymmetric and floor, or half_pixel and round"
+        )
+    if str(attrs.layout) != "NCHW" or any(n % o for n, o in zip(new[2:], x.shape[2:], strict=True)):
+        raise Refused(
+            f"layout {attrs.layout}, {x.shape} to {new}; allowed: NCHW, whole multiples of rows "
+            "and columns"
+        )
+    rows, columns = (n // o for n, o in zip(new[2:], x.shape[2:], strict=True))
+    name, spec = layers.read(x), layers.tensor(x)
+    finish(layers, Interleave, (name,) * (rows * columns), spec, factors=(rows, columns))
 
 
 def _average(layers: LayerBuilder, x: Quantized, kind: str, **window: Any) -> None:

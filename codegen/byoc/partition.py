@@ -17,6 +17,8 @@ from tvm_ext.codegen.byoc.match import Match, Refusal
 from tvm_ext.codegen.byoc.matcher import Matcher, matched
 from tvm_ext.codegen.byoc.regions import Region, live_values, regions_of, sources
 from tvm_ext.codegen.byoc.subgraph import RUN, Subgraph, make_subgraph
+from tvm_ext.codegen.errors import LoweringError
+from tvm_ext.codegen.lowering import RoomCheck
 from tvm_ext.passes import dataflow as df
 
 _QUIET = ("quantize", "dequantize")
@@ -72,14 +74,22 @@ def partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partition:
     mod : IRModule
         As `tvm_ext.load_model` gives it; its weights are still dequantised in the graph.
     accelerator : Accelerator
+
+    Raises
+    ------
+    LoweringError
+        A subgraph exceeds the system memory's addresses. A layer that doesn't fit is refused.
     """
     mod, matcher = matched(mod, accelerator)
-    graph = matcher.graph
+    graph, room = matcher.graph, RoomCheck(accelerator)
+    _refuse_large(matcher, room)
     regions = regions_of(graph, matcher.matches)
     chosen = {m.output.var: m for region in regions for m in region.matches}
     live = live_values(graph, chosen)
     names = (f"accelerator_{i}" for i in range(len(regions)))
     subgraphs = [make_subgraph(r, n, accelerator) for r, n in zip(regions, names, strict=True)]
+    for subgraph in subgraphs:
+        room.check(subgraph.network)
     offloaded = sum(region.macs for region in regions)
     return Partition(
         tuple(subgraphs),
@@ -88,6 +98,16 @@ def partition(mod: tvm.IRModule, accelerator: Accelerator) -> Partition:
         offloaded + sum(_macs(graph.value(var)) for var in live - set(chosen)),
         offloaded,
     )
+
+
+def _refuse_large(matcher: Matcher, room: RoomCheck) -> None:
+    """Leave to the CPU what can't be lowered, so that no first run finds it."""
+    for match in list(matcher.matches.values()):
+        region = Region((match,), match.inputs, (match.output,))
+        try:
+            room.check(make_subgraph(region, match.name, matcher.accelerator).network)
+        except LoweringError as error:
+            matcher.refuse(match, str(error))
 
 
 def _refusals(

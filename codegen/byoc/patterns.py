@@ -15,6 +15,7 @@ from tvm_ext.codegen.network_operators import (
     Abs,
     Add,
     Concat,
+    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
@@ -55,6 +56,8 @@ class Pattern:
     affine: bool = False
 
 
+_TWO = "two activations of one shape, or one of a value a channel"
+
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         ("nn.conv2d",), "Conv, QLinearConv", Conv,
@@ -76,17 +79,14 @@ PATTERNS: tuple[Pattern, ...] = (
         "no dilation; at ties AveragePool may be one step off ONNX Runtime", moves.avg_pool2d,
     ),
     Pattern(("mean",), "ReduceMean", Pool, "over rows and columns", moves.mean),
-    Pattern(("add",), "Add, QLinearAdd", Add, "two activations of one shape", pointwise.add),
+    Pattern(("add",), "Add, QLinearAdd", Add, _TWO, pointwise.add),
+    Pattern(("multiply",), "Mul, QLinearMul", Multiply, _TWO, pointwise.multiply),
     Pattern(
-        ("multiply",), "Mul, QLinearMul", Multiply, "two activations of one shape",
-        pointwise.multiply,
-    ),
-    Pattern(
-        ("maximum",), "Max", Maximum, "two activations of one shape, scale and zero point",
+        ("maximum",), "Max", Maximum, "as Add, of one scale and zero point",
         pointwise.maximum,
     ),
     Pattern(
-        ("minimum",), "Min", Minimum, "two activations of one shape, scale and zero point",
+        ("minimum",), "Min", Minimum, "as Add, of one scale and zero point",
         pointwise.minimum,
     ),
     Pattern(("abs",), "Abs", Abs, "", pointwise.absolute),
@@ -98,10 +98,16 @@ PATTERNS: tuple[Pattern, ...] = (
         ("dequantize",),
         "Relu, Clip, HardSigmoid, Add, Sub, Mul and Div with one constant, "
         "DequantizeLinear before QuantizeLinear", Requantize,
-        "constants are single values; with them it is an `Add` of the input to 0 times itself; at "
-        "ties it may be one step off ONNX Runtime", pointwise.requantize, affine=True,
+        "constants are single values; with them it is an `Add` of the input to 0 times itself; "
+        "where no two float32 numbers give all 256 results, one may be a step off ONNX Runtime",
+        pointwise.requantize, affine=True,
     ),
     Pattern(("concat",), "Concat, QLinearConcat", Concat, "along axis 1", moves.concat),
+    Pattern(
+        ("image.resize2d",), "Resize, Upsample", Interleave,
+        "nearest neighbour, by whole factors, asymmetric with floor or half_pixel",
+        moves.resize2d,
+    ),
     Pattern(
         ("reshape", "flatten", "squeeze", "expand_dims"), "Reshape, Flatten, Squeeze, Unsqueeze",
         Reshape, "the first axis stays; ranks 2 and 4", moves.reshape,

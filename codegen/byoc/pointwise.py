@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tvm_ext.codegen.arithmetic import add_registers, fused, min_misses, shifted_factor
+from tvm_ext.codegen.arithmetic import add_registers
+from tvm_ext.codegen.byoc.affine import add_constants
 from tvm_ext.codegen.byoc.epilogue import Epilogue
 from tvm_ext.codegen.byoc.factors import centred_range, identity, requantize_factor
 from tvm_ext.codegen.byoc.graph import Graph, Quantized, Refused
@@ -26,27 +27,25 @@ from tvm_ext.codegen.network_operators import (
 
 
 def add(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
-    """``add`` of two activations of one shape."""
-    a, b = _two(graph, epilogue.anchor)
-    y = layers.tensor(layers.output)
+    """``add`` of two activations, of one shape or one with a value a channel."""
+    a, b = _two(graph, epilogue.anchor, layers.output)
+    y, shift = layers.tensor(layers.output), layers.output.shift
     names = layers.read(a), layers.read(b)
-    unsigned = layers.output.unsigned
-    scales, offset = add_registers(layers.tensor(a), layers.tensor(b), y, unsigned)
-    layers.add(Add, names, layers.name, scales=scales, offset=offset, clamp=layers.clamp)
+    scales, offset = add_registers(layers.tensor(a), layers.tensor(b), y, shift)
+    layers.add(
+        Add, names, layers.name, scales=scales, offset=offset, clamp=layers.clamp, shift=shift
+    )
 
 
 def multiply(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
-    """``multiply`` of two activations of one shape."""
-    a, b = _two(graph, epilogue.anchor)
-    y = layers.tensor(layers.output)
-    names = layers.read(a), layers.read(b)
-    specs = layers.tensor(a), layers.tensor(b)
-    product = np.float32(specs[0].scale) * np.float32(specs[1].scale)
-    zeros = (specs[0].zero_point, specs[1].zero_point, y.zero_point)
-    scale = float(product / np.float32(y.scale))
-    if layers.output.unsigned:
-        scale = shifted_factor(scale, zeros)
-    layers.add(Multiply, names, layers.name, scale=scale, clamp=layers.clamp)
+    """``multiply`` of two activations, of one shape or one with a value a channel."""
+    a, b = _two(graph, epilogue.anchor, layers.output)
+    y, names = layers.tensor(layers.output), (layers.read(a), layers.read(b))
+    product = np.float32(layers.tensor(a).scale) * np.float32(layers.tensor(b).scale)
+    layers.add(
+        Multiply, names, layers.name, scale=float(product / np.float32(y.scale)),
+        clamp=layers.clamp, shift=layers.output.shift,
+    )  # fmt: skip
 
 
 def maximum(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
@@ -92,7 +91,7 @@ def requantize(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
     if x is None:
         raise Refused("what is dequantised is a constant; allowed: an activation")
     if epilogue.steps:
-        _affine(graph, epilogue, layers, x)
+        add_constants(graph, epilogue, layers, x)
         return
     spec, y = layers.tensor(x), layers.tensor(layers.output)
     name = layers.read(x)
@@ -106,51 +105,6 @@ def requantize(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:
     if spec.quantized_as(y):
         factor = 1.0
     layers.add(Requantize, (name,), layers.name, scale=factor, clamp=layers.clamp)
-
-
-def _affine(graph: Graph, epilogue: Epilogue, layers: LayerBuilder, x: Quantized) -> None:
-    """Sums and products with single constants, as those of hard swish: one `Add` to 0 times itself.
-
-    ``y = x * scales[0] + (x * 0 + offset)``; the offset is the one near the exact one with which
-    the fewest of the 256 values differ from the model's own steps in float32.
-    """
-    spec, y = layers.tensor(x), layers.tensor(layers.output)
-    factor, shift = 1.0, 0.0
-    real = centred_range(spec).astype("float32") * np.float32(spec.scale)
-    for name, operand in epilogue.steps:
-        constant = graph.real(operand)
-        assert constant is not None
-        if constant.size != 1:
-            raise Refused(f"a constant of shape {constant.shape} behind it; allowed: one value")
-        value = float(constant.reshape(()))
-        if name in ("add", "subtract"):
-            value = value if name == "add" else -value
-            shift += value
-            real = real + np.float32(value)
-        elif name == "multiply" or value:
-            value = value if name == "multiply" else 1 / value
-            factor, shift = factor * value, shift * value
-            real = real * np.float32(value)
-        else:
-            raise Refused("a division by 0 behind it; allowed: other constants")
-    scale = np.float32(factor * spec.scale / y.scale)
-    exact = np.clip(real, epilogue.low, epilogue.high) / np.float32(y.scale)
-    wanted = np.clip(np.rint(exact) + y.zero_point, *layers.clamp)
-    integers = np.arange(-128, 128)
-
-    def misses(offset: np.float32) -> int:
-        found = np.rint(fused(integers, scale, offset))
-        return int((np.clip(found, *layers.clamp) != wanted).sum())
-
-    start = np.float32(y.zero_point + shift / y.scale - spec.zero_point * float(scale))
-    if not np.isfinite(start) or not np.isfinite(scale):
-        raise Refused(f"constants {factor} and {shift} behind it; allowed: finite ones")
-    offset = float(min_misses(start, misses))
-    name = layers.read(x)
-    layers.add(
-        Add, (name, name), layers.name, scales=(float(scale), 0.0), offset=offset,
-        clamp=layers.clamp,
-    )  # fmt: skip
 
 
 def activation(graph: Graph, expr: Any) -> Quantized:
@@ -185,15 +139,30 @@ def finish(
     layers.add(Requantize, (between,), layers.name, scale=scale, clamp=layers.clamp)
 
 
-def _two(graph: Graph, call: Any) -> tuple[Quantized, Quantized]:
+def check_shapes(a: Quantized, b: Quantized, y: Quantized) -> None:
+    """Refuse operands of an elementwise operator of which none has the result's shape.
+
+    Raises
+    ------
+    Refused
+        One is neither of that shape nor one value a channel.
+    """
+    channels = (*y.shape[:2], *(1 for _ in y.shape[2:]))
+    for x in (a, b):
+        if x.shape not in (y.shape, channels):
+            raise Refused(
+                f"shapes {a.shape} and {b.shape}; allowed: equal ones, or one value a channel"
+            )
+
+
+def _two(graph: Graph, call: Any, y: Quantized) -> tuple[Quantized, Quantized]:
     a, b = activation(graph, call.args[0]), activation(graph, call.args[1])
-    if a.shape != b.shape:
-        raise Refused(f"shapes {a.shape} and {b.shape}; allowed: equal ones")
+    check_shapes(a, b, y)
     return a, b
 
 
 def _compare(graph: Graph, epilogue: Epilogue, layers: LayerBuilder, kind: type[Layer]) -> None:
-    a, b = _two(graph, epilogue.anchor)
+    a, b = _two(graph, epilogue.anchor, layers.output)
     names, spec = (layers.read(a), layers.read(b)), layers.tensor(a)
     if not spec.quantized_as(layers.tensor(b)):
         raise Refused("its operands have different scales or zero points; allowed: equal ones")

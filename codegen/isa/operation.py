@@ -10,6 +10,8 @@ from tvm_ext.codegen.errors import OperandError
 from tvm_ext.codegen.isa.operand import SRAM, Operand
 from tvm_ext.codegen.isa.registers import RegisterValue
 
+_SHIFT_LIMIT = 255
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -61,6 +63,13 @@ class Operation:
             self.whole(f"{prefix}_pixel_pitch"),
             "int8",
         )
+
+    def shift(self) -> int:
+        """What int8 values are less than those of the tensor that they stand for."""
+        shift = self.whole("value_shift")
+        if shift > _SHIFT_LIMIT:
+            self.refuse(f"register value_shift is {shift}; allowed: 0 to {_SHIFT_LIMIT}")
+        return shift
 
     def clamp(self) -> tuple[int, int]:
         """The smallest and the largest result."""

@@ -159,6 +159,7 @@ for _register in (
     Register(26, "other_row_pitch", "u32", 0, "bytes between rows of the second input"),
     Register(27, "other_pixel_pitch", "u32", 0, "bytes between pixels of the second input"),
     Register(28, "other_scale", "f32", 1.0, "factor of OP_E_ADD's second input; see OP_POOL too"),
+    Register(29, "value_shift", "u32", 0, "what is added to int8 values: 128, they are uint8 ones"),
     Register(0, "rows", "u32", 1, "runs of bytes, from rank 2", _DMA),
     Register(1, "planes", "u32", 1, "repetitions of the rows, at rank 3", _DMA),
     Register(2, "memory_row_stride", "u32", 0, "bytes between rows in system memory", _DMA),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from tvm_ext.codegen.accelerator import Accelerator
@@ -29,9 +30,51 @@ from tvm_ext.codegen.lowering.residency import (
     residency_of,
 )
 from tvm_ext.codegen.lowering.spread import PREFETCH, Ranges, quiet_gaps, ranges, spread
-from tvm_ext.codegen.lowering.sram import Lifetime
+from tvm_ext.codegen.lowering.sram import Gaps, Lifetime
 from tvm_ext.codegen.lowering.views import Placement, place_tensors
 from tvm_ext.codegen.network import Network
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A network on its way to a plan: everything but tilings and buffers is decided.
+
+    Attributes
+    ----------
+    network : Network
+    accelerator : Accelerator
+    placement : Placement
+    steps : sequence of Nest or Move
+        In execution order.
+    schedule : Schedule
+        Of the steps.
+    placed : dict of str to int
+        Addresses of the storages that stay in SRAM.
+    """
+
+    network: Network
+    accelerator: Accelerator
+    placement: Placement
+    steps: Sequence[Nest | Move]
+    schedule: Schedule
+    placed: dict[str, int]
+
+    def surroundings(self, index: int) -> tuple[Residency, Gaps]:
+        """What of a nest's tensors is in SRAM, and what is free there for its buffers."""
+        nest = self.steps[index]
+        assert isinstance(nest, Nest)
+        gaps = nest_gaps(self.schedule, index, self.placed, self.accelerator.sram_bytes)
+        return residency_of(self.schedule, nest, self.placed), gaps
+
+    def key(self, index: int) -> Hashable:
+        """Nests with the same key have the same tiling."""
+        nest = self.steps[index]
+        assert isinstance(nest, Nest)
+        return (nest.signature, *self.surroundings(index))
+
+
+Choices = dict[Hashable, Choice | None]
+"""Tilings with buffers by `Stage.key`; None where nothing fits."""
 
 
 def plan_network(network: Network, accelerator: Accelerator) -> NetworkPlan:
@@ -42,21 +85,24 @@ def plan_network(network: Network, accelerator: Accelerator) -> NetworkPlan:
     LoweringError
         A layer doesn't fit the accelerator.
     """
+    return stage_network(network, accelerator)[1]
+
+
+def stage_network(network: Network, accelerator: Accelerator) -> tuple[Stage, NetworkPlan, Choices]:
+    """`plan_network` with what was decided first, and the tilings that were chosen."""
     placement = place_tensors(network)
     steps = _with_folds(network, accelerator, steps_of(network, placement, accelerator))
     for step in steps:
         if isinstance(step, Nest):
             _check_fits(step, accelerator)
     schedule = _schedule(network, placement, steps)
-    search = ResidencySearch(accelerator, schedule)
-    placed = search.best()
-    while (items := _decide(network, accelerator, schedule, steps, placed)) is None:
+    placed = ResidencySearch(accelerator, schedule).best()
+    stage, choices = Stage(network, accelerator, placement, steps, schedule, placed), Choices()
+    while (plan := decide(stage, choices)) is None:
         # Buffers didn't fit the gaps between storages: the largest storage gives way.
         del placed[max(placed, key=lambda name: (schedule.lifetimes[name].nbytes, name))]
-    return NetworkPlan(
-        network, accelerator, placement, items, placed, extra_storages(steps),
-        serial=not accelerator.double_buffering,
-    )  # fmt: skip
+        choices.clear()
+    return stage, plan, choices
 
 
 def _with_folds(
@@ -110,18 +156,18 @@ def _schedule(network: Network, placement: Placement, steps: Sequence[Nest | Mov
     )
 
 
-def _decide(
-    network: Network, accelerator: Accelerator, schedule: Schedule, steps: Sequence[Nest | Move],
-    placed: dict[str, int],
-) -> tuple[NestPlan | MovePlan, ...] | None:  # fmt: skip
-    """Tilings and buffers of all nests for given storages in SRAM; None if one doesn't fit."""
+def decide(stage: Stage, choices: Choices) -> NetworkPlan | None:
+    """Tilings and buffers of all nests, and so the plan; None if one doesn't fit.
+
+    `choices` are taken where there are any, and the others are added to it.
+    """
+    accelerator, placed = stage.accelerator, stage.placed
     items: list[NestPlan | MovePlan] = []
     taken: list[Ranges] = []
-    known: dict[Hashable, Choice | None] = {}
-    for index, step in enumerate(steps):
-        gaps = nest_gaps(schedule, index, placed, accelerator.sram_bytes)
+    for index, step in enumerate(stage.steps):
         if isinstance(step, Move):
             slots = 2 if accelerator.double_buffering else 1
+            gaps = nest_gaps(stage.schedule, index, placed, accelerator.sram_bytes)
             if (chunk := step.chunk(gaps, slots)) is None:
                 if not placed:
                     raise move_too_large(step, slots, accelerator)
@@ -129,21 +175,24 @@ def _decide(
             items.append(MovePlan(step, chunk))
             taken.append([(address, address + chunk[0]) for address in chunk[1]])
             continue
-        recipe = recipe_of(step, network.tensors)
-        residency = residency_of(schedule, step, placed)
-        key = (step.signature, residency, gaps)
-        if key not in known:
-            known[key] = choose(accelerator, step, recipe, residency, gaps, placed)
-        chosen = known[key]
+        recipe = recipe_of(step, stage.network.tensors)
+        residency, gaps = stage.surroundings(index)
+        key = stage.key(index)
+        if key not in choices:
+            choices[key] = choose(accelerator, step, recipe, residency, gaps, placed)
+        chosen = choices[key]
         if chosen is None:
             if not placed:
                 raise too_large(step, smallest_bytes(accelerator, step, residency), accelerator)
             return None
         quiet = [
-            quiet_gaps(schedule, index, count, placed, taken, accelerator.sram_bytes)
+            quiet_gaps(stage.schedule, index, count, placed, taken, accelerator.sram_bytes)
             for count in PREFETCH
         ]
         buffers = spread(step, chosen, residency, gaps, quiet)
         items.append(NestPlan(step, recipe, residency, chosen.tiling, buffers, chosen.cycles))
         taken.append(ranges(step, chosen.tiling, residency, buffers))
-    return tuple(items)
+    return NetworkPlan(
+        stage.network, accelerator, stage.placement, tuple(items), placed,
+        extra_storages(stage.steps), serial=not accelerator.double_buffering,
+    )  # fmt: skip

@@ -110,7 +110,7 @@ def choose(
         sizes = footprint(nest, tiling, residency)
         if (addresses := pack(sizes.sizes, gaps)) is None:
             continue
-        buffers, count = assign(sizes, addresses), _instruction_count(nest, tiling)
+        buffers, count = assign(sizes, addresses), instruction_count(nest, tiling)
         timed += 1
         if count > budget:
             # The best estimate is taken as it is; others aren't compared with it.
@@ -147,7 +147,7 @@ def nest_cycles(
     return stream_cycles(stream.steps, edges_of(stream.steps, serial))
 
 
-def _instruction_count(nest: Nest, tiling: Tiling) -> int:
+def instruction_count(nest: Nest, tiling: Tiling) -> int:
     """Compute instructions of a nest."""
     height, width, filters = nest.output.shape
     count = -(-height // tiling.rows) * -(-width // tiling.columns)

@@ -16,7 +16,7 @@ from tvm_ext.codegen.lowering.nest import (
     tiles,
     window_span,
 )
-from tvm_ext.codegen.lowering.places import Addresses, Box, Buffers, Slots, dense_box
+from tvm_ext.codegen.lowering.places import Addresses, Box, Buffers, Slots, dense_box, repeated_box
 from tvm_ext.codegen.lowering.recipe import Recipe, Registers
 from tvm_ext.codegen.lowering.stream import Copy, Stream
 from tvm_ext.codegen.lowering.views import View
@@ -84,9 +84,12 @@ class NestEmitter:
             return self._load_folded(self._nest.fold, view, rows)
         if self._residency.inputs[index]:
             return self._resident(view, rows, columns, channels)
+        box_at = dense_box(columns.count, channels.count * view.item_bytes)
+        if view.repeats:
+            rows = columns = Span(0, 1)
+            box_at = repeated_box
         slots, key = self._inputs[index], (rows, columns, channels)
         address = slots.find(key)
-        box_at = dense_box(columns.count, channels.count * view.item_bytes)
         if address is None:
             address = slots.take(key)
             copy = self._copy(view, box_at(address), rows, columns, channels)

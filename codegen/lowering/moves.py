@@ -3,7 +3,7 @@
 System memory has images pixel by pixel, a reshape keeps the logical order, channel by channel. One
 trip brings the values into the logical order: it loads pixels and stores a run of pixels for each
 channel. A second trip does the opposite for the new shape. Where one of the shapes is in the
-logical order already, one trip is enough.
+logical order already, one trip is enough; where both are, it is a copy.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Move:
         trips = []
         if self.before[0] > 1:
             trips.append(Trip(self.source, between or self.target, *self.before, to_image=False))
-        if self.after[0] > 1:
+        if self.after[0] > 1 or not trips:
             trips.append(Trip(self.target, between or self.source, *self.after, to_image=True))
         return trips
 

@@ -10,10 +10,10 @@ from tvm_ext.codegen.isa.window import KERNEL_LIMIT
 from tvm_ext.codegen.lowering import nest as kinds
 from tvm_ext.codegen.lowering.footprint import INT32_BYTES
 from tvm_ext.codegen.lowering.nest import Fold, Nest
-from tvm_ext.codegen.lowering.views import Placement, View, dense_view
+from tvm_ext.codegen.lowering.views import Placement, View, dense_view, parts_of
 from tvm_ext.codegen.network import Network
 from tvm_ext.codegen.network_layers import Conv, Layer, MatMul
-from tvm_ext.codegen.network_operators import Concat, Pool, Requantize
+from tvm_ext.codegen.network_operators import Concat, Interleave, Pool, Requantize
 
 SUMS = ":sums"
 """Suffix of the int32 sums of a layer, where they go through system memory."""
@@ -49,10 +49,11 @@ def nests_of(
                 layer.strides, pads=layer.pads[:2],
             )
         ]  # fmt: skip
-    if isinstance(layer, Concat):
+    if isinstance(layer, (Concat, Interleave)):
         return _copies(layer, inputs, output)
     kind = "REQUANT" if isinstance(layer, Requantize) else "ELEMENTWISE"
-    return [Nest(layer.name, kind, kinds.ELEMENTWISE, layer, inputs, output)]
+    repeated = tuple(view.repeated(output.shape) for view in inputs)
+    return [Nest(layer.name, kind, kinds.ELEMENTWISE, layer, repeated, output)]
 
 
 def folded(nest: Nest, lanes: int) -> Nest | None:
@@ -119,13 +120,13 @@ def _check_kernel(layer: str, kernel: tuple[int, int]) -> None:
         )
 
 
-def _copies(layer: Concat, inputs: tuple[View, ...], output: View) -> list[Nest]:
-    """A copy for each input that isn't a slice of the result already."""
-    nests, channel = [], 0
-    for index, view in enumerate(inputs):
-        part = replace(output, shape=view.shape, offset=output.at(0, 0, channel))
+def _copies(layer: Concat | Interleave, inputs: tuple[View, ...], output: View) -> list[Nest]:
+    """A copy for each input that isn't a part of the result already."""
+    nests = []
+    for index, (view, part) in enumerate(
+        zip(inputs, parts_of(layer, output, [view.shape for view in inputs]), strict=True)
+    ):
         if view != part:
             name = f"{layer.name}:{index}"
             nests.append(Nest(name, "MOVE", kinds.ELEMENTWISE, layer, (view,), part))
-        channel += view.shape[2]
     return nests

@@ -64,3 +64,8 @@ class Slots:
 
 def dense_box(columns: int, pixel_bytes: int) -> Callable[[int], Box]:
     return lambda address: Box(address, columns * pixel_bytes, pixel_bytes)
+
+
+def repeated_box(address: int) -> Box:
+    """One pixel that is read as every pixel of a tile."""
+    return Box(address, 0, 0)

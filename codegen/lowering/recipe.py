@@ -16,6 +16,7 @@ from tvm_ext.codegen.network_operators import (
     Abs,
     Add,
     Concat,
+    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
@@ -99,7 +100,8 @@ _Rule = Callable[[Any, list[TensorSpec], TensorSpec], Recipe]
 def _add(layer: Add, xs: list[TensorSpec], y: TensorSpec) -> Recipe:
     first, second = layer.scales
     registers: Registers = {
-        "scale": first, "other_scale": second, "offset": layer.offset, **_clamp(layer.clamp),
+        "scale": first, "other_scale": second, "offset": layer.offset,
+        "value_shift": layer.shift, **_clamp(layer.clamp),
     }  # fmt: skip
     return Recipe("OP_E_ADD", {}, registers)
 
@@ -109,7 +111,8 @@ def _multiply(layer: Multiply, xs: list[TensorSpec], y: TensorSpec) -> Recipe:
     registers: Registers = dict(
         zip(("input_zero", "other_zero", "output_zero"), zeros, strict=True)
     )
-    return Recipe("OP_E_MUL", {}, registers | {"scale": layer.scale} | _clamp(layer.clamp))
+    registers |= {"scale": layer.scale, "value_shift": layer.shift}
+    return Recipe("OP_E_MUL", {}, registers | _clamp(layer.clamp))
 
 
 def _scaled(layer: LeakyRelu | Requantize, xs: list[TensorSpec], y: TensorSpec) -> Recipe:
@@ -142,4 +145,5 @@ _ELEMENTWISE: dict[type[Layer], _Rule] = {
     Requantize: _scaled,
     # A copy within SRAM: no value is below the smallest.
     Concat: lambda layer, xs, y: _relu(int(np.iinfo(np.int8).min)),
+    Interleave: lambda layer, xs, y: _relu(int(np.iinfo(np.int8).min)),
 }

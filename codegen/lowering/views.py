@@ -2,18 +2,20 @@
 
 Every activation is an image (rows, pixels, channels) with the channels next to each other: a tensor
 (1, C, H, W) is the image (H, W, C), a tensor (M, K) is (M, 1, K). Layers that move no data get
-views of the same storage: a `Concat` of channels is a storage whose slices its inputs are, and a
-`Reshape` that keeps the order is another image of the same bytes.
+views of the same storage: a `Concat` of channels is a storage whose slices its inputs are, an
+`Interleave` one whose every other pixels they are, and a `Reshape` that keeps the order is another
+image of the same bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from tvm_ext.codegen.network import Network
 from tvm_ext.codegen.network_layers import MatMul, Shape
-from tvm_ext.codegen.network_operators import Concat, Reshape
+from tvm_ext.codegen.network_operators import Concat, Interleave, Reshape
 
 Image = tuple[int, int, int]
 
@@ -29,7 +31,7 @@ class View:
     shape : tuple of int
         Rows, pixels of a row, channels of a pixel.
     row_pitch, pixel_pitch : int
-        Bytes from one row, one pixel to the next.
+        Bytes from one row, one pixel to the next. 0: there is one pixel, seen as many.
     offset : int
         Bytes from the storage's start to the first value.
     item_bytes : int
@@ -56,6 +58,17 @@ class View:
             + pixel * self.pixel_pitch
             + channel * self.item_bytes
         )
+
+    @property
+    def repeats(self) -> bool:
+        """Whether all pixels are the same bytes."""
+        return self.row_pitch == self.pixel_pitch == 0
+
+    def repeated(self, shape: Image) -> View:
+        """A view of one pixel as an image of many; one of this shape already as it is."""
+        if shape == self.shape:
+            return self
+        return replace(self, shape=shape, row_pitch=0, pixel_pitch=0)
 
 
 @dataclass(frozen=True)
@@ -91,16 +104,16 @@ def dense_view(storage: str, shape: Image, item_bytes: int = 1) -> View:
 
 def place_tensors(network: Network) -> Placement:
     """Give every tensor a view, sharing storages where that saves a move."""
-    slices = _concat_slices(network)
+    slices = _slices(network)
     aliases, permuted = _aliases(network, slices)
     views: dict[str, View] = {}
     # A slice's whole is a tensor behind it, the source of an alias is one before it.
     for name in reversed([*network.inputs, *(layer.output for layer in network.layers)]):
         shape = image_shape(network.tensors[name].shape)
         if name in slices:
-            whole, channel = slices[name]
-            base = views[whole]
-            views[name] = replace(base, shape=shape, offset=base.at(0, 0, channel))
+            layer, index = slices[name]
+            shapes = [image_shape(network.tensors[part].shape) for part in layer.inputs]
+            views[name] = parts_of(layer, views[layer.output], shapes)[index]
         elif name not in aliases:
             views[name] = dense_view(name, shape)
     for layer in network.layers:
@@ -112,25 +125,46 @@ def place_tensors(network: Network) -> Placement:
     return Placement(views, storages, permuted)
 
 
-def _concat_slices(network: Network) -> dict[str, tuple[str, int]]:
-    """Tensors that can be made in place of a concatenation: its result, the first channel."""
+def parts_of(layer: Concat | Interleave, whole: View, shapes: Sequence[Image]) -> list[View]:
+    """Where in its result each input of a layer that only moves images belongs."""
+    if isinstance(layer, Interleave):
+        rows, columns = layer.factors
+        return [
+            replace(
+                whole, shape=shape, row_pitch=whole.row_pitch * rows,
+                pixel_pitch=whole.pixel_pitch * columns,
+                offset=whole.at(index // columns, index % columns, 0),
+            )
+            for index, shape in enumerate(shapes)
+        ]  # fmt: skip
+    parts, channel = [], 0
+    for shape in shapes:
+        parts.append(replace(whole, shape=shape, offset=whole.at(0, 0, channel)))
+        channel += shape[2]
+    return parts
+
+
+def _slices(network: Network) -> dict[str, tuple[Concat | Interleave, int]]:
+    """Tensors that can be made as a part of another: the layer that joins them, which part.
+
+    An image that an `Interleave` repeats is made on its own: it is read more than once.
+    """
     reshaped = {name for layer in network.layers if isinstance(layer, Reshape)
                 for name in (*layer.inputs, layer.output)}  # fmt: skip
     own = {*network.inputs, *network.outputs, *reshaped}
-    slices: dict[str, tuple[str, int]] = {}
+    slices: dict[str, tuple[Concat | Interleave, int]] = {}
     for layer in network.layers:
-        if not isinstance(layer, Concat) or layer.output in reshaped:
+        if not isinstance(layer, (Concat, Interleave)) or layer.output in reshaped:
             continue
-        channel = 0
-        for name in layer.inputs:
-            if name not in own and name not in slices:
-                slices[name] = (layer.output, channel)
-            channel += network.tensors[name].shape[1]
+        for index, name in enumerate(layer.inputs):
+            repeats = isinstance(layer, Interleave) and layer.inputs.count(name) > 1
+            if name not in own and name not in slices and not repeats:
+                slices[name] = (layer, index)
     return slices
 
 
 def _aliases(
-    network: Network, slices: dict[str, tuple[str, int]]
+    network: Network, slices: dict[str, tuple[Concat | Interleave, int]]
 ) -> tuple[dict[str, str], dict[str, tuple[int, int, int]]]:
     """Results of reshapes that are the same bytes: their input, and those that are permuted."""
     aliases: dict[str, str] = {}

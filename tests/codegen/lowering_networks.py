@@ -11,11 +11,12 @@ from tvm_ext.codegen.arithmetic import add_registers
 from tvm_ext.codegen.lowering import emit_plan, make_plan, pack_inputs, unpack_outputs
 from tvm_ext.codegen.lowering.plan import NetworkPlan
 from tvm_ext.codegen.network import Network
-from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, TensorSpec, window_shape
+from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, Pair, TensorSpec, window_shape
 from tvm_ext.codegen.network_operators import (
     Abs,
     Add,
     Concat,
+    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
@@ -109,7 +110,9 @@ class Builder:
     def elementwise(self, kind: type[Layer], *xs: str) -> str:
         name = f"l{len(self.layers)}"
         same = kind in (Minimum, Maximum, Abs, Relu)
-        y = self.tensor(name, self.tensors[xs[0]].shape, xs[0] if same else None)
+        # One of two may have a value a channel.
+        whole = max((self.tensors[x] for x in xs), key=lambda spec: spec.size)
+        y = self.tensor(name, whole.shape, xs[0] if same else None)
         extra: dict[str, object] = {}
         if kind in (Multiply, LeakyRelu, Requantize):
             extra["scale"] = float(np.float32(0.02 if kind is Multiply else 0.7))
@@ -117,7 +120,8 @@ class Builder:
             extra["negative_scale"] = float(np.float32(-0.13))
         if kind is Add:
             specs = [self.tensors[n] for n in (*xs, y)]
-            extra["scales"], extra["offset"] = add_registers(*specs)
+            extra["shift"] = int(self.rng.choice([0, 128]))
+            extra["scales"], extra["offset"] = add_registers(*specs, extra["shift"])
         if kind in (Add, Multiply, Requantize):
             extra["clamp"] = self.clamp(y)
         self.layers.append(kind(name=name, inputs=xs, output=y, **extra))
@@ -136,6 +140,12 @@ class Builder:
         whole = (shapes[0][0], sum(s[1] for s in shapes), *shapes[0][2:])
         y = self.tensor(name, whole, xs[0])
         self.layers.append(Concat(name=name, inputs=xs, output=y))
+        return y
+
+    def interleave(self, factors: Pair, *xs: str) -> str:
+        name, (_, channels, *size) = f"l{len(self.layers)}", self.tensors[xs[0]].shape
+        y = self.tensor(name, (1, channels, size[0] * factors[0], size[1] * factors[1]), xs[0])
+        self.layers.append(Interleave(name=name, inputs=xs, output=y, factors=factors))
         return y
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -159,7 +169,8 @@ def random_network(seed: int, depthwise: bool = True) -> Network:
     outputs = []
     for _ in range(int(rng.integers(2, 6))):
         _, channels, height, width = builder.tensors[x].shape
-        kind = pick("conv", "conv", "depthwise", "pool", "one", "two", "concat", "reshape")
+        kind = pick("conv", "conv", "depthwise", "pool", "one", "two", "gate", "concat",
+                    "interleave", "reshape")  # fmt: skip
         kernel = (min(height, pick(1, 2, 3)), min(width, pick(1, 3, 4)))
         pads = tuple(int(rng.integers(0, kernel[i % 2])) for i in range(4))
         strides = (pick(1, 1, 2, 3), pick(1, 1, 2))
@@ -179,6 +190,16 @@ def random_network(seed: int, depthwise: bool = True) -> Network:
         elif kind == "concat":
             left = builder.requantized_as(builder.conv(x, pick(3, 8), (1, 1)), x)
             x = builder.concat(*pick((left, x), (x, left), (left, builder.pool(x, "max", (1, 1)))))
+        elif kind == "gate":
+            gate = builder.pool(x, "global_average")
+            if (op := pick(Add, Multiply, Minimum, Maximum)) in (Minimum, Maximum):
+                gate = builder.requantized_as(gate, x)
+            x = builder.elementwise(op, *pick((x, gate), (gate, x)))
+        elif kind == "interleave":
+            other = builder.elementwise(Relu, builder.elementwise(Relu, x))
+            x = builder.interleave(
+                *pick(((1, 2), x, other), ((2, 1), other, x), ((2, 2), *[x] * 4))
+            )
         else:
             x = builder.reshape(x, 1, height, width, channels)
         if rng.random() < 0.2:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tvm_ext
-from tests.codegen.qdq_models import runtime_session
+from tests.codegen.qdq_models import QdqModel, runtime_session
 from tests.codegen.quantized_cnns import images, quantized_model
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import RUNTIME, SimulatedNetwork
@@ -55,6 +55,26 @@ def test_what_stays_on_the_cpu_is_in_the_plan(built):
     assert note.startswith("on the CPU: ") and "nn.conv2d" in note
     assert "depthwise" in str(plan)
     assert Plan.from_yaml(plan.to_yaml()) == plan
+
+
+def test_what_does_not_fit_stays_on_the_cpu(built):
+    """Found when the model is built: nothing is left for the first run to refuse."""
+    plan = tvm_ext.plan(built[0], accelerator=Accelerator(sram_bytes=120), tuning="none")
+    reasons = [note for note in plan.notes if "bytes of SRAM; allowed: 120" in note]
+    # The first convolution and the strided one need 144 bytes, the depthwise one 128.
+    assert len(reasons) == 3
+    assert all(note.startswith("on the CPU: ") and "(nn.conv2d)" in note for note in reasons)
+    assert {layer.device for layer in plan} == {"accelerator", "cpu"}
+
+
+def test_what_no_kernel_of_integers_computes_is_in_the_plan():
+    q = QdqModel("uint8")
+    x = q.input("x", (1, 6, 9, 8), zero=131)
+    q.output(q.op("AveragePool", [x], 0.05, 131, kernel_shape=[3, 3]))
+    plan = tvm_ext.plan(q.model(), tuning="none")
+    (note,) = plan.notes
+    assert note.startswith("on real values: ")
+    assert note.endswith("(nn.avg_pool2d): no kernel of integers for averages that aren't global")
 
 
 def test_fresh_process(built, tmp_path):

@@ -51,8 +51,21 @@ def _divided_by_zero(q, x):
 
 def _broadcast(q, x):
     y = q.op("Conv", [x, q.weight((6, 6, 1, 1))], 0.1)
-    pooled = q.op("GlobalAveragePool", [y], 0.01)
-    q.output(q.op("Mul", [y, pooled], 0.1))
+    row = q.op("MaxPool", [y], 0.1, kernel_shape=[9, 1])
+    q.output(q.op("Mul", [y, row], 0.1))
+
+
+def _outer_product(q, x):
+    y = q.op("Conv", [x, q.weight((6, 6, 1, 1))], 0.1)
+    row = q.op("MaxPool", [y], 0.1, kernel_shape=[9, 1])
+    column = q.op("MaxPool", [y], 0.1, kernel_shape=[1, 8])
+    q.output(q.op("Mul", [row, column], 0.1))
+
+
+def _linear(q, x):
+    y = q.op("Conv", [x, q.weight((6, 6, 1, 1))], 0.1)
+    scales = q.constant("scales", np.array([1, 1, 2, 2], "float32"))
+    q.output(q.op("Resize", [y, "", scales], 0.1, mode="linear"))
 
 
 def _read_twice(q, x):
@@ -64,12 +77,6 @@ def _read_twice(q, x):
 def _dilated_pool(q, x):
     y = _conv(q, x)
     q.output(q.op("MaxPool", [y], 0.1, kernel_shape=[2, 2], dilations=[2, 2]))
-
-
-def _padded_average(q, x):
-    y = _conv(q, x)
-    pads = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
-    q.output(q.op("AveragePool", [y], 0.1, **pads))
 
 
 def _other_axis(q, x):
@@ -108,10 +115,14 @@ def _wide_stride(q, x):
             r"a constant of shape \(1, 5, 1, 1\) behind it; allowed: one value",
         ),
         (_divided_by_zero, "divide", "a division by 0 behind it; allowed: other constants"),
-        (_broadcast, "multiply", r"shapes \(1, 6, 9, 8\) and \(1, 6, 1, 1\); allowed: equal ones"),
+        (
+            _broadcast, "multiply",
+            r"shapes \(1, 6, 9, 8\) and \(1, 6, 1, 8\); allowed: equal ones, or one value a ch",
+        ),
+        (_outer_product, "multiply", r"shapes \(1, 6, 1, 8\) and \(1, 6, 9, 1\); allowed"),
+        (_linear, "image.resize2d", "method linear, .*; allowed: nearest_neighbor"),
         (_read_twice, "nn.relu", "its real value conv is read by 2 operators; allowed"),
         (_dilated_pool, "nn.max_pool2d", r"pool dilation \(2, 2\); allowed: \(1, 1\)"),
-        (_padded_average, "nn.avg_pool2d", "padding of an average .* 1; allowed: 0"),
         (_other_axis, "concat", "a concatenation along axis 2; allowed: 1"),
         (_unknown_operator, "tanh", "the accelerator has no such operator"),
         (_overflowing, "nn.conv2d", r"largest possible sum 2147\d+; allowed: 0 to 2147483647"),

@@ -73,5 +73,5 @@ def test_an_output_that_is_an_input(builder: Builder) -> None:
 
 def test_unknown_mapping(builder: Builder) -> None:
     network = builder.network(builder.pool(builder.input(1, 2, 3, 3), "max", (2, 2)))
-    with pytest.raises(LoweringError, match="mapping 'best'; allowed: auto, baseline"):
+    with pytest.raises(LoweringError, match="mapping 'best'; allowed: auto, search, baseline"):
         compile_network(network, Accelerator(), mapping="best")

@@ -9,7 +9,7 @@ from tests.codegen.lowering_networks import Builder, run_network
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.lowering import MovePlan, NestPlan
 from tvm_ext.codegen.lowering.views import place_tensors
-from tvm_ext.codegen.network_operators import Relu
+from tvm_ext.codegen.network_operators import Multiply, Relu
 
 HARDWARE = Accelerator(pes=8, sram_bytes=8192)
 
@@ -42,6 +42,37 @@ def test_concatenated_inputs_are_copied(builder: Builder) -> None:
     network = builder.network(builder.concat(x, z))
     plan, _ = run_network(network, HARDWARE)
     assert [i.nest.kind for i in plan.items if isinstance(i, NestPlan)] == ["MOVE", "MOVE"]
+
+
+def test_interleaved_results_are_written_where_they_belong(builder: Builder) -> None:
+    x = builder.input(1, 4, 5, 6)
+    left, right = builder.pool(x, "max", (1, 1)), builder.pool(x, "max", (1, 1))
+    y = builder.interleave((1, 2), left, right)
+    network = builder.network(y)
+    view = place_tensors(network).views[right]
+    assert (view.storage, view.offset, view.pixel_pitch, view.row_pitch) == (y, 4, 8, 48)
+    plan, _ = run_network(network, HARDWARE)
+    assert [i.nest.kind for i in plan.items if isinstance(i, NestPlan)] == ["POOL", "POOL"]
+
+
+def test_repeated_pixels_are_copied(builder: Builder) -> None:
+    x = builder.elementwise(Relu, builder.input(1, 4, 5, 6))
+    plan, _ = run_network(builder.network(builder.interleave((2, 1), x, x)), HARDWARE)
+    kinds = [item.nest.kind for item in plan.items if isinstance(item, NestPlan)]
+    assert kinds == ["ELEMENTWISE", "MOVE", "MOVE"]
+
+
+@pytest.mark.parametrize("sram_bytes", [200, 8192])
+@pytest.mark.parametrize("first", [False, True])
+def test_one_value_a_channel_is_loaded_once(builder: Builder, first: bool, sram_bytes: int) -> None:
+    x, gate = builder.input(1, 5, 6, 7), builder.input(1, 5, 1, 1)
+    operands = (gate, x) if first else (x, gate)
+    network = builder.network(builder.elementwise(Multiply, *operands))
+    hardware = Accelerator(pes=8, sram_bytes=sram_bytes)
+    _, result = run_network(network, hardware)
+    # Both inputs and the result, nothing twice.
+    assert result.dma_read_bytes == 5 * 6 * 7 + 5
+    assert result.dma_write_bytes == 5 * 6 * 7
 
 
 def test_flattening_permutes_weights_instead_of_values(builder: Builder) -> None:

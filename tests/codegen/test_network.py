@@ -9,7 +9,15 @@ from tests.codegen.networks import network_of, spec
 from tvm_ext.codegen.errors import NetworkError
 from tvm_ext.codegen.network import LAYERS, Network
 from tvm_ext.codegen.network_layers import Conv, MatMul, TensorSpec, window_shape
-from tvm_ext.codegen.network_operators import Add, Concat, Pool, Relu, Requantize, Reshape
+from tvm_ext.codegen.network_operators import (
+    Add,
+    Concat,
+    Interleave,
+    Pool,
+    Relu,
+    Requantize,
+    Reshape,
+)
 
 
 def conv(**changes):
@@ -112,6 +120,34 @@ SHAPE = (1, 4, 6, 6)
         (
             Concat(name="c", inputs=("x",), output="y"),
             [spec("x", SHAPE), spec("y", SHAPE)], "it takes two or more",
+        ),
+        (
+            Add(name="a", inputs=("x", "x"), output="y", scales=(0.5, 0.5), offset=0.0, shift=7),
+            [spec("x", SHAPE), spec("y", SHAPE)], "shift 7; allowed: 0, 128",
+        ),
+        (
+            Add(name="a", inputs=("x", "x"), output="y", scales=(0.5, 0.5), offset=0.0),
+            [spec("x", (1, 4, 1, 6)), spec("y", SHAPE)], r"shape \(1, 4, 1, 6\); the output has",
+        ),
+        (
+            Relu(name="r", inputs=("x",), output="y"),
+            [spec("x", (1, 4, 1, 1)), spec("y", SHAPE)], r"shape \(1, 4, 1, 1\); the output has",
+        ),
+        (
+            Interleave(name="i", inputs=("x", "x"), output="y", factors=(2, 2)),
+            [spec("x", (1, 4, 3, 3)), spec("y", SHAPE)], "2 inputs; it takes 4",
+        ),
+        (
+            Interleave(name="i", inputs=("x", "x"), output="y", factors=(1, 2)),
+            [spec("x", (1, 4, 3, 3)), spec("y", SHAPE)], r"it makes \(1, 4, 3, 6\)",
+        ),
+        (
+            Interleave(name="i", inputs=("x",), output="y", factors=(0, 1)),
+            [spec("x", SHAPE), spec("y", SHAPE)], r"factors \(0, 1\); allowed: 1 and more",
+        ),
+        (
+            Interleave(name="i", inputs=("x", "x"), output="y", factors=(1, 2)),
+            [spec("x", (1, 8)), spec("y", (1, 16))], r"allowed: one \(1, C, H, W\)",
         ),
         (
             Reshape(name="r", inputs=("x",), output="y"),

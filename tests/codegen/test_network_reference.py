@@ -11,6 +11,7 @@ from tvm_ext.codegen.network_operators import (
     Abs,
     Add,
     Concat,
+    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
@@ -116,25 +117,33 @@ def test_add(seed, dtype):
         spec("b", a.shape, sb, int(zb) - shift),
         spec("y", a.shape, sy, int(zy) - shift),
     ]
-    scales, offset = add_registers(*specs, unsigned=bool(shift))
-    layer = Add(name="a", inputs=("a", "b"), output="y", scales=scales, offset=offset)
+    scales, offset = add_registers(*specs, shift)
+    layer = Add(name="a", inputs=("a", "b"), output="y", scales=scales, offset=offset, shift=shift)
     signed = [(x.astype(int) - shift).astype("int8") for x in (a, b)]
     result = computed(network_of(layer, specs), *signed)
     np.testing.assert_array_equal(result, expected.astype(int) - shift)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_multiply(seed):
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_multiply(seed, dtype):
     rng = np.random.default_rng(seed)
-    a, b = _grid("int8")
-    (sa, za), (sb, zb), (sy, zy) = _three(rng, "int8", seed % 2)
+    shift = 128 if dtype == "uint8" else 0
+    a, b = _grid(dtype)
+    (sa, za), (sb, zb), (sy, zy) = _three(rng, dtype, seed % 2)
     expected = onnxruntime_result(
         "QLinearMul", {0: a, 3: b}, {1: sa, 2: za, 4: sb, 5: zb, 6: sy, 7: zy}, MICROSOFT
     )
-    specs = [spec("a", a.shape, sa, za), spec("b", a.shape, sb, zb), spec("y", a.shape, sy, zy)]
+    specs = [
+        spec("a", a.shape, sa, int(za) - shift),
+        spec("b", a.shape, sb, int(zb) - shift),
+        spec("y", a.shape, sy, int(zy) - shift),
+    ]
     scale = float(np.float32(np.float32(sa * sb) / sy))
-    layer = Multiply(name="m", inputs=("a", "b"), output="y", scale=scale)
-    np.testing.assert_array_equal(computed(network_of(layer, specs), a, b), expected)
+    layer = Multiply(name="m", inputs=("a", "b"), output="y", scale=scale, shift=shift)
+    signed = [(x.astype(int) - shift).astype("int8") for x in (a, b)]
+    result = computed(network_of(layer, specs), *signed)
+    np.testing.assert_array_equal(result, expected.astype(int) - shift)
 
 
 @pytest.mark.parametrize("shape", [(1, 33, 7, 7), (1, 5, 4, 4), (1, 64, 1, 3)])
@@ -255,6 +264,13 @@ def test_moves():
         [spec("a", a.shape), spec("b", b.shape), spec("y", (1, 8, 2, 2))],
     )
     np.testing.assert_array_equal(computed(joined, a, b), np.concatenate([a, b], 1))
+    # Rows of a, b take turns; both have pixels 0, 1, 2, ... in order.
+    halves = network_of(
+        Interleave(name="i", inputs=("a", "b"), output="y", factors=(2, 1)),
+        [spec("a", (1, 1, 2, 2)), spec("b", (1, 1, 2, 2)), spec("y", (1, 1, 4, 2))],
+    )
+    even, odd = (np.array(v, "int8").reshape(1, 1, 2, 2) for v in ([0, 1, 4, 5], [2, 3, 6, 7]))
+    assert computed(halves, even, odd).ravel().tolist() == list(range(8))
     flat = network_of(
         Reshape(name="r", inputs=("a",), output="y"), [spec("a", a.shape), spec("y", (1, 12))]
     )

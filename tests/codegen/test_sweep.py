@@ -242,7 +242,7 @@ def quantized_depthwise_alone() -> onnx.ModelProto:
         ({"pe": []}, "sweep option pes has no values"),
         ({"clock": [1]}, "sweep option 'clock'; allowed: pe, sram, pes, sram_bytes"),
         ({"pes": [1]}, "sweep option 'pes'; allowed: pe, sram"),
-        ({"mapping": "best"}, "mapping='best'; allowed: auto, baseline"),
+        ({"mapping": "best"}, "mapping='best'; allowed: auto, search, baseline"),
         ({"processes": 0}, "processes=0; allowed: 1 or more"),
     ],
 )

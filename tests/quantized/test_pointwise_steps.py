@@ -19,9 +19,9 @@ F32 = np.float32
 
 
 def workload(names: tuple[str, str], scales: tuple[float, float], offset: float, unsigned: bool,
-             zeros: dict[str, int]) -> ElementwiseWorkload:  # fmt: skip
+             zeros: dict[str, int], shift: int = 0) -> ElementwiseWorkload:  # fmt: skip
     """Of an `Add`."""
-    layer = Add(name="y", inputs=names, output="y", scales=scales, offset=offset)
+    layer = Add(name="y", inputs=names, output="y", scales=scales, offset=offset, shift=shift)
     used = {*names, "y"}
     tensors = {n: TensorSpec(n, SHAPE, "int8", 1.0, z) for n, z in zeros.items() if n in used}
     network = Network("n", tuple(dict.fromkeys(names)), ("y",), tensors, (layer,), {})
@@ -38,14 +38,14 @@ def test_uint8_sums_are_of_the_tensors_own_values() -> None:
     zeros = {"a": -28, "b": 12, "y": -8}
     a, b, y = (TensorSpec(n, SHAPE, "int8", float(F32(s)), zeros[n])
                for n, s in [("a", 0.05), ("b", 0.03), ("y", 0.07)])  # fmt: skip
-    scales, offset = add_registers(a, b, y, unsigned=True)
-    found = constants(workload(("a", "b"), scales, offset, True, zeros))
+    scales, offset = add_registers(a, b, y, 128)
+    found = constants(workload(("a", "b"), scales, offset, True, zeros, 128))
     # zy - (za sa + zb sb) of the zero points 100, 140 and 120.
     assert [op for op, _ in found] == ["multiply", "add", "multiply"]
     assert found[1][1] == pytest.approx(120 - (100 * 0.05 + 140 * 0.03) / 0.07, rel=1e-6)
 
 
-def test_other_offsets_are_of_values_less_128() -> None:
+def test_sums_without_a_shift_are_of_values_less_128() -> None:
     """x * 0.5 + 7, as an `Add` of x to 0 times itself."""
     w = workload(("a", "a"), (0.5, 0.0), 7.0, True, {"a": 0, "y": 0})
     assert constants(w) == [

@@ -16,7 +16,7 @@ import tvm
 from tvm import relax
 
 from tvm_ext.codegen.accelerator import Accelerator
-from tvm_ext.codegen.byoc.graph import INTEGERS, Graph
+from tvm_ext.codegen.byoc.graph import Graph, has_integers
 from tvm_ext.codegen.byoc.match import Match, Refusal
 from tvm_ext.codegen.byoc.matcher import Matcher, matched
 from tvm_ext.codegen.byoc.regions import Region
@@ -60,7 +60,7 @@ class OutlineQuantized:
     def transform_module(self, mod: tvm.IRModule, _: Any) -> tvm.IRModule:
         """Rewrite `main`; a module without 8-bit integers stays as it is."""
         self.refusals = []
-        if not _has_integers(mod["main"]):
+        if not has_integers(mod["main"]):
             return mod
         mod, matcher = matched(mod, _ANYTHING)
         self.refusals = list(matcher.refusals.values())
@@ -73,12 +73,6 @@ class OutlineQuantized:
                 self.refusals.append(Refusal(match.name, match.operators[0], made))
         new = _rewritten(mod, matcher, chosen)
         return relax.transform.DeadCodeElimination()(new)
-
-
-def _has_integers(func: relax.Function) -> bool:
-    values = [*func.params, *(var for var, _ in df.bindings(func))]
-    types = (v.ty for v in values if isinstance(v.ty, relax.TensorType))
-    return any(str(t.dtype) in INTEGERS for t in types)
 
 
 def _subgraph(match: Match) -> Subgraph | str:

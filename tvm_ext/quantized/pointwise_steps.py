@@ -1,8 +1,7 @@
 """Elementwise operators between quantised tensors as scalar steps in float32.
 
-The steps are those of `tvm_ext.codegen.network_operators`. That sees the values of a uint8 tensor
-less 128, and rounds sums and products near ties as those of the tensor itself as often as it can.
-Here they are computed on the tensor's own values, so that they have ONNX Runtime's bits. A product
+The steps are those of `tvm_ext.codegen.network_operators`, so that they have ONNX Runtime's bits.
+That sees the values of a uint8 tensor less 128; here they are the tensor's own. A product
 and the sum that follows it are one fused multiply-add on every CPU that has it; without it (plain
 SSE) both are rounded, and a result next to a tie may be one step off.
 """
@@ -11,17 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tvm_ext.codegen.arithmetic import fused
 from tvm_ext.codegen.network import Network
 from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, Pair, Shape
 from tvm_ext.codegen.network_operators import Add, Multiply, Relu, Requantize
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
 from tvm_ext.schedules.workload import ElementwiseWorkload
-
-# Between a number and its neighbours in float32, relative.
-_ALIKE = 4e-6
 
 
 class _Steps:
@@ -70,7 +63,7 @@ def pointwise(layer: Any, network: Network, shape: Shape, unsigned: bool) -> Ele
     network : Network
         Of this layer alone.
     shape : tuple of int
-        Of all tensors, with the batch.
+        Of the result, with the batch; operands may have one value a channel.
     unsigned : bool
         The tensors are uint8.
     """
@@ -79,8 +72,10 @@ def pointwise(layer: Any, network: Network, shape: Shape, unsigned: bool) -> Ele
         _add(s, layer)
     elif isinstance(layer, Multiply):
         product = s.add("multiply", s.centred(0), s.centred(1))
-        scaled = s.add("multiply", product, ("const", _factor(s, layer)))
-        s.store(s.add("add", scaled, ("const", float(s.zero(layer.output)))), layer.clamp)
+        scaled = s.add("multiply", product, ("const", layer.scale))
+        less = s.shift - layer.shift
+        zero = float(s.zero(layer.output) - less)
+        s.store(s.add("add", scaled, ("const", zero)), layer.clamp, after=less)
     elif isinstance(layer, Requantize):
         scaled = s.add("multiply", s.centred(0), ("const", layer.scale))
         s.store(scaled, layer.clamp, after=s.zero(layer.output))
@@ -89,38 +84,16 @@ def pointwise(layer: Any, network: Network, shape: Shape, unsigned: bool) -> Ele
         s.store(limited, FULL_RANGE, rounded=True)
     else:
         raise AssertionError(f"{type(layer).__name__} isn't elementwise")
-    operands = tuple(Operand(shape, s.dtype) for _ in network.inputs)
+    batch = shape[0] // network.tensors[layer.output].shape[0]
+    shapes = [network.tensors[name].shape for name in network.inputs]
+    operands = tuple(Operand((first * batch, *rest), s.dtype) for first, *rest in shapes)
     return ElementwiseWorkload(shape, s.dtype, Epilogue(tuple(s.steps), operands, 0))
 
 
 def _add(s: _Steps, layer: Add) -> None:
-    offset, less = _offset(s, layer)
+    # Some sums of uint8 tensors are of their values less 128.
+    less = s.shift - layer.shift
     scaled = s.add("multiply", s.input(1, less), ("const", layer.scales[1]))
-    inner = s.add("add", scaled, ("const", offset))
+    inner = s.add("add", scaled, ("const", layer.offset))
     first = s.add("multiply", s.input(0, less), ("const", layer.scales[0]))
     s.store(s.add("add", first, inner), layer.clamp, after=less)
-
-
-def _offset(s: _Steps, layer: Add) -> tuple[float, int]:
-    """The offset for the tensors' own values; or the layer's, for values less a number.
-
-    The latter is for sums that aren't of two tensors, whose offset no zero points tell.
-    """
-    if not s.shift:
-        return layer.offset, 0
-    a, b = (np.float32(scale) for scale in layer.scales)
-    zero_a, zero_b = (s.zero(name) for name in layer.inputs)
-    inner = fused(np.asarray(zero_a), a, np.float32(zero_b * b))
-    own = np.float32(np.float32(s.zero(layer.output)) - inner)
-    shifted = float(own) + s.shift * sum(layer.scales) - s.shift
-    # As far as the layer's one may have been moved to round alike.
-    if abs(shifted - layer.offset) <= _ALIKE * max(1.0, abs(layer.offset)):
-        return float(own), 0
-    return layer.offset, s.shift
-
-
-def _factor(s: _Steps, layer: Multiply) -> float:
-    """The factor that the scales of the tensors make, where they are known; or the layer's."""
-    x, y = (np.float32(s.network.tensors[name].scale) for name in layer.inputs)
-    own = x * y / np.float32(s.network.tensors[layer.output].scale)
-    return float(own) if abs(own - layer.scale) <= _ALIKE * layer.scale else layer.scale

@@ -19,20 +19,25 @@ add_register(Register(32, "offset", "f32", 0.0, "what OP_E_ADD adds: all three z
 class OpEAdd(Binary):
     """The order of the steps is that of ONNX Runtime's QLinearAdd, with fused products.
 
-    `offset` is about ``zero - scale * zero of input - other_scale * zero of other``.
+    `offset` is about ``zero - scale * zero of input - other_scale * zero of other``. Roundings
+    depend on the size of the numbers, so tensors that are uint8 are added as such: `value_shift`.
     """
 
     mnemonic = "OP_E_ADD"
     opcode = 0x33
     summary = "adds two tensors of the same shape"
     meaning = (
-        "t := float32(other * other_scale + offset); output := clamp(round(float32(input * scale "
-        "+ t))), products and sums in float64"
+        "t := float32((other + value_shift) * other_scale + offset); output := clamp(round("
+        "float32((input + value_shift) * scale + t)) - value_shift), products and sums in float64"
     )
-    registers = (*Binary.registers, "scale", "other_scale", "offset", "clamp_low", "clamp_high")
+    registers = (
+        *Binary.registers, "scale", "other_scale", "offset", "value_shift", "clamp_low",
+        "clamp_high",
+    )  # fmt: skip
 
     def evaluate(self, operation: Operation, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        registers = operation.registers
-        first = multiply_add(inputs[1], registers["other_scale"], registers["offset"])
-        total = multiply_add(inputs[0], registers["scale"], first)
-        return [round_to_int8(total, 0, *operation.clamp())]
+        registers, shift = operation.registers, operation.shift()
+        left, right = (values.astype(np.int32) + shift for values in inputs)
+        first = multiply_add(right, registers["other_scale"], registers["offset"])
+        total = multiply_add(left, registers["scale"], first)
+        return [round_to_int8(total, -shift, *operation.clamp())]

@@ -26,16 +26,16 @@ class OpEMul(Binary):
     summary = "multiplies two tensors of the same shape"
     meaning = (
         "output := clamp(round(float32((input - input_zero) * (other - other_zero) * scale + "
-        "output_zero))), product and sum in float64"
+        "output_zero + value_shift)) - value_shift), product and sum in float64"
     )
     registers = (
-        *Binary.registers, "input_zero", "other_zero", "output_zero", "scale", "clamp_low",
-        "clamp_high",
+        *Binary.registers, "input_zero", "other_zero", "output_zero", "scale",
+        "value_shift", "clamp_low", "clamp_high",
     )  # fmt: skip
 
     def evaluate(self, operation: Operation, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         first = inputs[0].astype(np.int32) - operation.whole("input_zero")
         second = inputs[1].astype(np.int32) - operation.whole("other_zero")
-        scale, zero = operation.registers["scale"], operation.whole("output_zero")
-        total = multiply_add(first * second, scale, zero)
-        return [round_to_int8(total, 0, *operation.clamp())]
+        scale, shift = operation.registers["scale"], operation.shift()
+        total = multiply_add(first * second, scale, operation.whole("output_zero") + shift)
+        return [round_to_int8(total, -shift, *operation.clamp())]

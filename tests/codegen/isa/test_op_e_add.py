@@ -42,29 +42,32 @@ def test_sums_beyond_float32_saturate(scale, result):
     assert after.view(np.int8)[fields["output"]] == result
 
 
+@pytest.mark.parametrize("shift", [0, 128])
 @pytest.mark.parametrize("seed", range(3))
-def test_all_pairs_as_onnx_runtime(seed):
+def test_all_pairs_as_onnx_runtime(seed, shift):
+    """Of int8 tensors, and of uint8 ones, whose values are here less 128."""
     rng = np.random.default_rng(seed)
     sa, sb, sy = rng.uniform(0.01, 0.1, 3).astype(np.float32)
-    za, zb, zy = (int(z) for z in rng.integers(-40, 40, 3))
-    first, second = (
-        np.ascontiguousarray(x.astype(np.int8))
-        for x in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128))
-    )
-    expected = qlinear_add(first, (sa, za), second, (sb, zb), (sy, zy))
+    za, zb, zy = (int(z) + shift for z in rng.integers(-40, 40, 3))
+    dtype = np.uint8 if shift else np.int8
+    values = np.arange(-128, 128) + shift
+    first, second = (x.astype(dtype) for x in np.meshgrid(values, values))
+    expected = qlinear_add(first, (sa, za), second, (sb, zb), (sy, zy)).astype(int) - shift
     scale, other_scale = sa / sy, sb / sy
     inner = fused(za, scale, np.float32(zb * other_scale))
     registers = {
         "out_height": 32, "out_width": 256, "out_channels": 1, "scale": float(scale),
         "other_scale": float(other_scale), "offset": float(np.float32(zy) - inner),
+        "value_shift": shift,
     }  # fmt: skip
     for name in ("input", "other", "output"):
         registers |= {f"{name}_row_pitch": 256, f"{name}_pixel_pitch": 1}
+    signed = [(x.astype(int) - shift).astype(np.int8) for x in (first, second)]
     for rows in range(0, 256, 32):
         sram = Sram(seed)
         fields = {
-            "input": sram.place(first[rows : rows + 32]),
-            "other": sram.place(second[rows : rows + 32]),
+            "input": sram.place(signed[0][rows : rows + 32]),
+            "other": sram.place(signed[1][rows : rows + 32]),
             "output": sram.space(32 * 256),
         }
         after, _ = run(sram, "OP_E_ADD", fields, registers)
@@ -79,16 +82,17 @@ def test_cycles():
 def qlinear_add(first, first_quantization, second, second_quantization, result_quantization):
     """ONNX Runtime's result."""
     names = ("A", "sa", "za", "B", "sb", "zb", "sc", "zc")
+    kind = helper.np_dtype_to_tensor_dtype(first.dtype)
     values, constants = {"A": first, "B": second}, []
     for end, (scale, zero) in zip(
         "abc", (first_quantization, second_quantization, result_quantization), strict=True
     ):
         constants += [
             helper.make_tensor(f"s{end}", TensorProto.FLOAT, (), [float(scale)]),
-            helper.make_tensor(f"z{end}", TensorProto.INT8, (), [zero]),
+            helper.make_tensor(f"z{end}", kind, (), [zero]),
         ]
     node = helper.make_node("QLinearAdd", names, ["C"], domain="com.microsoft")
-    shapes = [helper.make_tensor_value_info(n, TensorProto.INT8, first.shape) for n in "ABC"]
+    shapes = [helper.make_tensor_value_info(n, kind, first.shape) for n in "ABC"]
     graph = helper.make_graph([node], "add", shapes[:2], shapes[2:], constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)

@@ -6,6 +6,7 @@ import pytest
 from tests.codegen.isa.elementwise import COST_CYCLES, COST_SHAPE, SHAPES, binary, places
 from tests.codegen.isa.machine import Sram, run
 from tests.codegen.isa.oracle import clamped, fused
+from tvm_ext.codegen.errors import OperandError
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -31,6 +32,22 @@ def test_the_zero_point_is_added_before_rounding(zero, result):
     }  # fmt: skip
     after, _ = run(sram, "OP_E_MUL", fields, registers)
     assert after[fields["output"]] == result
+
+
+@pytest.mark.parametrize("shape", SHAPES[:2])
+def test_values_of_uint8_tensors(shape):
+    registers = {
+        "scale": 0.0123, "input_zero": -3, "other_zero": 17, "output_zero": -28, "value_shift": 128,
+    }  # fmt: skip
+    first, second, got, _ = binary("OP_E_MUL", shape, registers)
+    for place in places(shape):
+        product = (int(first[place]) + 3) * (int(second[place]) - 17)
+        assert got[place] == clamped(round(float(fused(product, np.float32(0.0123), 100))) - 128)
+
+
+def test_large_shifts_are_refused():
+    with pytest.raises(OperandError, match="value_shift is 256; allowed: 0 to 255"):
+        binary("OP_E_MUL", SHAPES[0], {"value_shift": 256})
 
 
 def test_cycles():
