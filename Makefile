@@ -39,6 +39,7 @@ bench: $(STAMP) $(BENCH_STAMP) $(DEEPSPARSE)/.installed \
 	$(BIN)/python -m benchmarks.bench_scalesim --write
 	$(BIN)/python -m benchmarks.bench_int8 --write
 	$(BIN)/python -m benchmarks.bench_relay --write
+	$(BIN)/python -m benchmarks.bench_precision --write
 
 demo: $(STAMP)
 	$(BIN)/python -m benchmarks.demo

@@ -45,6 +45,8 @@ class Algorithm(ABC, Generic[W]):
     workload_type: ClassVar[type]
     # How the weights are stored; any but dense is only for workloads with a sparsity.
     storage: ClassVar[str] = "dense"
+    # What its kernels need of a CPU beyond the target's vectors, by LLVM's names.
+    features: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def supports(self, workload: W, target: CpuTarget) -> Support:

@@ -102,13 +102,17 @@ def constant_right_side(w: MatmulWorkload) -> Support:
     return has_rows(w.lhs, "left side") and has_rows(w.out, "result")
 
 
-def pack_weight(w: MatmulWorkload, weight: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
-    """The weight's view to panels."""
+def weight_matrix(w: MatmulWorkload, weight: np.ndarray) -> np.ndarray:
+    """The weight's view, (k, n)."""
     view = fold_batch(w).rhs
-    matrix = np.lib.stride_tricks.as_strided(
+    return np.lib.stride_tricks.as_strided(
         weight.reshape(-1)[view.offset :], view.shape, [s * weight.itemsize for s in view.strides]
     )
-    return gemm.pack_panels(matrix, blocks, lanes)
+
+
+def pack_weight(w: MatmulWorkload, weight: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
+    """The weight's view to panels."""
+    return gemm.pack_panels(weight_matrix(w, weight), blocks, lanes)
 
 
 def emit_packed(w: MatmulWorkload, b: gemm.Blocking) -> None:

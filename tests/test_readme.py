@@ -14,7 +14,7 @@ from tests.markdown import ROOT, python_blocks
     ("name", "count"),
     [
         ("README.md", 2),
-        ("docs/plan.md", 2),
+        ("docs/plan.md", 3),
         ("docs/pruning.md", 1),
         ("docs/transfer.md", 3),
         ("docs/relay_migration.md", 5),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_ext.errors import TargetError
+from tvm_ext import target as target_module
+from tvm_ext.errors import OptionError, TargetError
 from tvm_ext.target import resolve
 
 _X86 = {"kind": "llvm", "mtriple": "x86_64-linux-gnu"}
@@ -70,3 +71,51 @@ def test_a_foreign_target_has_nominal_rates() -> None:
     if not target.is_host:
         assert target.fma_peak == 4 * 4 * 3e9
         assert target.memory_bandwidth == 10e9
+
+
+def test_amx_is_a_matter_of_the_cpu() -> None:
+    for mcpu, amx in (("sapphirerapids", True), ("znver4", False), ("core-avx2", False)):
+        assert resolve({**_X86, "mcpu": mcpu}).amx is amx
+    assert not resolve({**_X86, "mcpu": "sapphirerapids", "mattr": ["-amx-bf16"]}).amx
+    assert not resolve("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1").amx
+    windows = {"kind": "llvm", "mtriple": "x86_64-pc-windows-msvc", "mcpu": "sapphirerapids"}
+    assert not resolve(windows).amx
+
+
+def test_native_does_not_use_what_the_system_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_module, "host_has_amx", lambda: False)
+    host = resolve("native", "high")
+    assert host.is_host
+    assert not host.amx
+    # What is stored of it says so, too.
+    assert resolve(host.llvm, "high").is_host
+    assert not resolve(host.llvm, "high").amx
+
+
+def test_the_host_runs_amx_code_only_if_it_has_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    sapphire = "llvm -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids"
+    runs_avx512 = resolve("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512").is_host
+    for has in (True, False):
+        monkeypatch.setattr(target_module, "host_has_amx", lambda has=has: has)
+        assert resolve(sapphire).is_host is runs_avx512
+        high = resolve(sapphire, "high")
+        assert high.is_host is (runs_avx512 and has)
+        assert high.amx
+        # A target that is resolved gets another precision, and what follows from it.
+        assert resolve(resolve(sapphire), "high") == high
+        assert resolve(high, "highest") == resolve(sapphire)
+        assert resolve(high) is high
+
+
+def test_precision_is_in_the_name() -> None:
+    highest = resolve({**_X86, "mcpu": "sapphirerapids"})
+    assert highest.precision == "highest"
+    assert resolve(highest, "high").name == highest.name[:-1] + ", precision high)"
+    with pytest.raises(OptionError, match=r"precision='medium'; allowed: highest, high"):
+        resolve("native", "medium")
+
+
+def test_rates_do_not_depend_on_the_precision() -> None:
+    host = resolve()
+    assert resolve(host, "high").fma_peak == host.fma_peak
+    assert resolve(host, "high").memory_bandwidth == host.memory_bandwidth

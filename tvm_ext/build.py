@@ -18,7 +18,7 @@ from tvm_ext.grouped_model import GroupedModel, Model, Params, grouped
 from tvm_ext.lower import Progress
 from tvm_ext.passes.fusion.decisions import Profile
 from tvm_ext.plan import Plan
-from tvm_ext.plan_check import given_plan
+from tvm_ext.plan_check import check_plan, given_plan
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.bank_offers import BankOffers
@@ -36,6 +36,7 @@ def build(
     plan: Plan | str | os.PathLike[str] | None = None,
     fusion_database: str | os.PathLike[str] | None = None,
     tuning: str = "bank",
+    precision: str = "highest",
     accelerator: Accelerator | None = None,
     progress: Progress = lambda stage: None,
 ) -> Executable:
@@ -61,6 +62,12 @@ def build(
         the file that the environment variable ``TVM_EXT_BANK`` names: of the same kernel where
         its measured time beats the cost model's estimate, of another kernel of its class where
         its time, scaled by the work, does. ``"none"`` doesn't. A given `plan` is followed as it is.
+    precision : str
+        As of `torch.set_float32_matmul_precision`. ``"highest"`` multiplies in float32.
+        ``"high"`` allows algorithms that split each float32 factor into two bfloat16 terms, on
+        CPUs with AMX, where they are expected to be faster: 16 bits of a factor count, and the
+        outputs of whole models differ by up to some 1e-3 of the largest. A given `plan` has its
+        own precision.
     accelerator : Accelerator, optional
         Offload what it takes of a quantised model; `tvm_ext.codegen.byoc.partition` says what it
         doesn't take, and why; so do the plan's notes. Each subgraph is one layer of the plan.
@@ -84,16 +91,24 @@ def build(
         The fusion database holds something else, or the target isn't this machine.
     TuningError
         `tuning` is something else, or ``TVM_EXT_BANK`` names no bank of the target's CPU.
+    OptionError
+        `precision` is something else.
     """
     _check_tuning(tuning)
-    cpu = resolve(target)
+    cpu = resolve(target, precision)
+    given = None if plan is None else given_plan(plan)
+    if given is not None:
+        cpu = resolve(cpu, given.precision)
     cut = grouped(
         model, cpu, input_shapes, params, profile=_profile(cpu, fusion_database),
         accelerator=accelerator, progress=progress,
     )  # fmt: skip
     progress("plan")
-    chosen = _chosen(cut, cpu, tuning) if plan is None else given_plan(plan, cut.layers, cpu)
-    return assemble(cut.mod, cut.layers, chosen, cpu, cut.output_names, progress)
+    if given is None:
+        given = _chosen(cut, cpu, tuning)
+    else:
+        check_plan(given, cut.layers, cpu)
+    return assemble(cut.mod, cut.layers, given, cpu, cut.output_names, progress)
 
 
 def plan(
@@ -104,11 +119,12 @@ def plan(
     params: Params | None = None,
     fusion_database: str | os.PathLike[str] | None = None,
     tuning: str = "bank",
+    precision: str = "highest",
     accelerator: Accelerator | None = None,
 ) -> Plan:
     """The decisions that `build` would make, without making code. Parameters as for `build`."""
     _check_tuning(tuning)
-    cpu = resolve(target)
+    cpu = resolve(target, precision)
     profile = _profile(cpu, fusion_database)
     cut = grouped(model, cpu, input_shapes, params, profile=profile, accelerator=accelerator)
     return _chosen(cut, cpu, tuning)

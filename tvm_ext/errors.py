@@ -54,7 +54,7 @@ class TargetError(TvmExtError):
 
 
 class OptionError(TvmExtError):
-    """An option of a pass has a value that it doesn't know."""
+    """An option of `build` or of a pass has a value that it doesn't know."""
 
 
 class PruningError(TvmExtError):

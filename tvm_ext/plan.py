@@ -12,6 +12,7 @@ import yaml
 
 from tvm_ext.errors import PlanError
 from tvm_ext.files import replacing
+from tvm_ext.target import PRECISIONS
 
 SCHEMA_VERSION = 1
 SOURCES = ("default", "bank", "transfer", "tuned", "user")
@@ -98,12 +99,21 @@ class Plan:
     notes : list of str
         What concerns no single layer, such as operators that an accelerator leaves to the CPU, and
         why. `build` doesn't read them.
+    precision : str
+        ``"high"`` allows layers to multiply sums of bfloat16 terms; ``"highest"`` doesn't.
     """
 
     target: str
     layers: list[LayerPlan]
     version: int = SCHEMA_VERSION
     notes: list[str] = field(default_factory=list)
+    precision: str = "highest"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise PlanError(
+                f"the plan's precision is {self.precision!r}; allowed: {', '.join(PRECISIONS)}"
+            )
 
     def __iter__(self) -> Iterator[LayerPlan]:
         return iter(self.layers)
@@ -124,7 +134,9 @@ class Plan:
 
     def to_yaml(self) -> str:
         """The plan as YAML; `from_yaml` gives an equal plan back."""
-        data: dict[str, Any] = {"version": self.version, "target": self.target}
+        data: dict[str, Any] = {
+            "version": self.version, "target": self.target, "precision": self.precision,
+        }  # fmt: skip
         if self.notes:
             data["notes"] = self.notes
         data["layers"] = [asdict(layer) for layer in self.layers]
@@ -147,10 +159,10 @@ class Plan:
             raise PlanError("the plan needs the keys version, target and layers")
         if data["version"] != SCHEMA_VERSION:
             raise PlanError(f"plan version {data['version']!r}; allowed: {SCHEMA_VERSION}")
-        if extra := set(data) - {"version", "target", "notes", "layers"}:
+        if extra := set(data) - {"version", "target", "precision", "notes", "layers"}:
             raise PlanError(
                 f"the plan has unknown keys {sorted(map(str, extra))}; "
-                "allowed: version, target, notes, layers"
+                "allowed: version, target, precision, notes, layers"
             )
         notes = data.get("notes", [])
         if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
@@ -168,7 +180,8 @@ class Plan:
                     f"allowed: {sorted(known)}"
                 )
             layers.append(LayerPlan(**entry))
-        return cls(str(data["target"]), layers, notes=notes)
+        precision = data.get("precision", "highest")
+        return cls(str(data["target"]), layers, notes=notes, precision=precision)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the YAML; a failure leaves no partial file.

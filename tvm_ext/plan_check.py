@@ -22,19 +22,15 @@ from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tensor_program import tensor_program
 
 
-def given_plan(
-    given: Plan | str | os.PathLike[str], layers: list[Layer], target: CpuTarget
-) -> Plan:
-    """A user's plan, read if it is a file, and checked.
+def given_plan(given: Plan | str | os.PathLike[str]) -> Plan:
+    """A user's plan, read if it is a file.
 
     Raises
     ------
     PlanError
-        It can't be read, or doesn't fit the model.
+        It can't be read.
     """
-    plan = given if isinstance(given, Plan) else Plan.load(given)
-    check_plan(plan, layers, target)
-    return plan
+    return given if isinstance(given, Plan) else Plan.load(given)
 
 
 def check_plan(plan: Plan, layers: list[Layer], target: CpuTarget) -> None:

@@ -84,7 +84,7 @@ def choose(layers: list[Layer], target: CpuTarget, offers: Offers = no_offers) -
         if layer_blocks(layer, plan)[1] == 0:
             # The other parts are best made as this one is.
             plain.update(*together.get(layer.output, ()))
-    return Plan(target.name, plans)
+    return Plan(target.name, plans, precision=target.precision)
 
 
 def _read_plain(layers: list[Layer], target: CpuTarget) -> set[Any]:

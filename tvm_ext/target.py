@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tvm
 from tvm.target import Target
 
-from tvm_ext.errors import TargetError
+from tvm_ext.errors import OptionError, TargetError
+from tvm_ext.host_amx import host_has_amx
 from tvm_ext.threads import default_threads
 
+# With "high", products may be of numbers rounded to 16 bits and more, as the names of
+# `torch.set_float32_matmul_precision` say.
+PRECISIONS = ("highest", "high")
 _CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
 _NOMINAL_HZ = 3.0e9
@@ -43,6 +47,11 @@ class CpuTarget:
         Cache sizes in bytes: of one core, and l3 of all.
     is_host : bool
         Whether this machine can run the code.
+    amx : bool
+        Whether the CPU has AMX's bfloat16 products; of the host, whether it gives them to us.
+    precision : str
+        ``"highest"``, or ``"high"`` where float32 factors may be multiplied as sums of bfloat16
+        terms: only then is AMX used.
     """
 
     llvm: Mapping[str, Any] = field(hash=False)
@@ -54,6 +63,8 @@ class CpuTarget:
     l2: int
     l3: int
     is_host: bool
+    amx: bool = False
+    precision: str = "highest"
 
     @property
     def tvm(self) -> Target:
@@ -63,17 +74,23 @@ class CpuTarget:
     @property
     def name(self) -> str:
         """One line for people, and the key by which plans name their target."""
-        return f"{self.llvm.get('mcpu', 'generic')} ({self.isa}, {self.cores} cores)"
+        high = "" if self.precision == "highest" else f", precision {self.precision}"
+        return f"{self.llvm.get('mcpu', 'generic')} ({self.isa}, {self.cores} cores{high})"
 
     @property
     def fma_peak(self) -> float:
         """Floating-point operations a second of one core: measured on the host, else nominal."""
-        return _measured(self)[0] if self.is_host else 4 * self.lanes * _NOMINAL_HZ
+        return _measured(self._plain)[0] if self.is_host else 4 * self.lanes * _NOMINAL_HZ
 
     @property
     def memory_bandwidth(self) -> float:
         """Bytes a second that one core reads from beyond its caches."""
-        return _measured(self)[1] if self.is_host else 10e9
+        return _measured(self._plain)[1] if self.is_host else 10e9
+
+    @property
+    def _plain(self) -> CpuTarget:
+        """The same CPU, which is measured once whatever the precision."""
+        return replace(self, precision="highest")
 
     def bandwidth(self, cores: int) -> float:
         """Bytes a second that `cores` read together from beyond their caches.
@@ -89,7 +106,9 @@ class CpuTarget:
         return _SHARED_FACTOR * self.memory_bandwidth
 
 
-def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget:
+def resolve(
+    target: str | Mapping[str, Any] | CpuTarget = "native", precision: str | None = None
+) -> CpuTarget:
     """Turn what a user writes into a `CpuTarget`.
 
     Parameters
@@ -97,14 +116,23 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
     target : str, Mapping or CpuTarget
         ``"native"``, an LLVM target string (``"llvm -mcpu=core-avx2"`` or just ``"core-avx2"``
         or ``"mcpu=core-avx2"``), or a dict as `tvm.target.Target` takes it.
+    precision : str, optional
+        One of `PRECISIONS`; default: that of a CpuTarget, else ``"highest"``.
 
     Raises
     ------
     TargetError
         The target is unknown or isn't an x86-64 or AArch64 CPU.
+    OptionError
+        The precision is something else.
     """
+    if precision is not None and precision not in PRECISIONS:
+        raise OptionError(f"precision={precision!r}; allowed: {', '.join(PRECISIONS)}")
     if isinstance(target, CpuTarget):
-        return target
+        if precision in (None, target.precision):
+            return target
+        runs = resolve(target.llvm, precision).is_host
+        return replace(target, precision=precision, is_host=runs)
     config = _config(target)
     if config.get("kind", "llvm") != "llvm":
         raise TargetError(f"target kind {config['kind']!r} is not supported; allowed: llvm")
@@ -119,6 +147,10 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
         )
     if "mcpu" not in config and arch == "x86_64" and "mtriple" not in config:
         config["mcpu"] = host_cpu
+        hidden = [] if host_has_amx() else _without_amx(config)
+        if hidden:
+            # LLVM goes by the CPU's model, which may have what the machine doesn't let through.
+            config["mattr"] = [*config.get("mattr", ()), *hidden]
     mcpu = config.get("mcpu")
     known = _known_cpus(triple)
     if mcpu is not None and known and mcpu not in known:
@@ -129,6 +161,11 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
     except (ValueError, TypeError, RuntimeError) as error:
         raise TargetError(f"target {target!r}: {error}") from error
     isa, lanes, registers = _vector_unit(arch, features, config)
+    # Kernels ask Linux for the unit.
+    linux = arch == "x86_64" and "linux" in triple
+    amx = linux and {"amx-tile", "amx-bf16"} <= _switched(features, config)
+    # LLVM doesn't use the unit by itself: code of the highest precision runs without it.
+    used = amx and precision == "high"
     caches = _host_caches()
     return CpuTarget(
         llvm=config,
@@ -137,7 +174,11 @@ def resolve(target: str | Mapping[str, Any] | CpuTarget = "native") -> CpuTarget
         registers=registers,
         cores=default_threads(),
         **caches,
-        is_host=arch == host_triple.split("-")[0] and isa in _runnable(host_cpu),
+        is_host=arch == host_triple.split("-")[0]
+        and isa in _runnable(host_cpu)
+        and (not used or host_has_amx()),
+        amx=amx,
+        precision=precision or "highest",
     )
 
 
@@ -176,10 +217,21 @@ def _features(config: Mapping[str, Any]) -> set[str]:
     return {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(Target(dict(config)))}
 
 
-def _vector_unit(arch: str, features: set[str], config: Mapping[str, Any]) -> tuple[str, int, int]:
+def _without_amx(config: Mapping[str, Any]) -> list[str]:
+    """Attributes that switch off what a CPU has of AMX."""
+    return sorted(f"-{f}" for f in _features(config) if f.startswith("amx-"))
+
+
+def _switched(features: set[str], config: Mapping[str, Any]) -> set[str]:
+    """The features, with those that `mattr` adds and without those that it takes away."""
     on = set(features)
     on |= {a[1:] for a in config.get("mattr", ()) if a.startswith("+")}
     on -= {a[1:] for a in config.get("mattr", ()) if a.startswith("-")}
+    return on
+
+
+def _vector_unit(arch: str, features: set[str], config: Mapping[str, Any]) -> tuple[str, int, int]:
+    on = _switched(features, config)
     if arch != "x86_64":
         return "neon", 4, 32
     if "avx512f" in on:

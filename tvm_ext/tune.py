@@ -15,7 +15,7 @@ from tvm_ext.grouped_model import GroupedModel, grouped
 from tvm_ext.kernel_cache import KernelCache
 from tvm_ext.layout_conversions import plain_seconds
 from tvm_ext.plan import LayerPlan, Plan
-from tvm_ext.plan_check import given_plan
+from tvm_ext.plan_check import check_plan, given_plan
 from tvm_ext.target import CpuTarget, resolve
 from tvm_ext.transfer.bank import Bank
 from tvm_ext.transfer.kernel_class import classify
@@ -117,7 +117,8 @@ def tune(
         options or TuningOptions(), method=method,
         **{key: value for key, value in given.items() if value is not None},
     )  # fmt: skip
-    cpu = resolve(target)
+    start = None if plan is None else given_plan(plan)
+    cpu = resolve(target, None if start is None else start.precision)
     if chosen.budget_s != 0 and not cpu.is_host:
         raise TuningError(f"can't measure for {cpu.name} on this machine; allowed: budget_s=0")
     known: Mapping[str, Sequence[TunedRecord]] = {}
@@ -127,12 +128,15 @@ def tune(
         raise TuningError("method 'transfer' needs donors with records; there are none")
     cut = grouped(model, cpu, input_shapes)
     layers = cut.layers
-    default = planner.choose(layers, cpu) if plan is None else given_plan(plan, layers, cpu)
+    if start is None:
+        start = planner.choose(layers, cpu)
+    else:
+        check_plan(start, layers, cpu)
     if chosen.budget_s == 0:
-        return _unmeasured(cut, default, known, cpu, chosen, started)
+        return _unmeasured(cut, start, known, cpu, chosen, started)
     with tempfile.TemporaryDirectory(prefix="tvm_ext-tune-") as temporary:
         folder = temporary if work_dir is None else work_dir
-        return _measured(cut, default, known, cpu, chosen, folder, started)
+        return _measured(cut, start, known, cpu, chosen, folder, started)
 
 
 def _unmeasured(

@@ -91,14 +91,14 @@ def _stored_input(array: np.ndarray, block: int, missing: float) -> np.ndarray:
     return to_blocked(np.concatenate([array, spare], axis=1), block)
 
 
-def run_all(cases: Sequence[Case]) -> list[np.ndarray]:
+def run_all(cases: Sequence[Case], target: CpuTarget = HOST) -> list[np.ndarray]:
     """The logical output of each case.
 
     Outputs are filled with NaN (or the largest integer) first, so that an element that the kernel
     forgets is seen, and the lanes past the last channel must come out finite.
     """
-    module = compiled(cases)
-    return [_call(module[f"kernel{i}"], case) for i, case in enumerate(cases)]
+    module = compiled(cases, target)
+    return [_call(module[f"kernel{i}"], case, target) for i, case in enumerate(cases)]
 
 
 def run(name: str, workload: Any, **fields: Any) -> np.ndarray:
@@ -106,24 +106,24 @@ def run(name: str, workload: Any, **fields: Any) -> np.ndarray:
     return run_all([Case(name, workload, **fields)])[0]
 
 
-def same_on_any_threads(cases: Sequence[Case]) -> None:
+def same_on_any_threads(cases: Sequence[Case], target: CpuTarget = HOST) -> None:
     """Assert that one thread and all of them make the same bits."""
-    shared = run_all(cases)
+    shared = run_all(cases, target)
     threads.use(1)
     try:
-        alone = run_all(cases)
+        alone = run_all(cases, target)
     finally:
         threads.use(threads.default_threads())
     for x, y in zip(shared, alone, strict=True):
         np.testing.assert_array_equal(x, y)
 
 
-def _call(function: Any, case: Case) -> np.ndarray:
+def _call(function: Any, case: Case, target: CpuTarget) -> np.ndarray:
     algorithm = algorithms()[case.algorithm]
-    params = parameters(case.algorithm, case.workload, HOST, case.params)
+    params = parameters(case.algorithm, case.workload, target, case.params)
     block_in, block_out = case.layout
     arrays = [_stored_input(x, block_in, case.missing) for x in case.data]
-    arrays += algorithm.pack(case.workload, params, HOST, list(case.weights))
+    arrays += algorithm.pack(case.workload, params, target, list(case.weights))
     arrays += [stored_operand(x, block_out) for x in case.operands]
     out = np.empty(stored_shape(case.workload.out_shape, block_out), case.out_dtype)
     out.fill(np.nan if out.dtype.kind == "f" else np.array(-1).astype(out.dtype))

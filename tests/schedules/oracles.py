@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.schedules.kernels import Case, run_all
+from tests.schedules.kernels import HOST, Case, run_all
 from tvm_ext.schedules.conv_workload import ConvTransposeWorkload, ConvWorkload
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.workload import PoolWorkload
+from tvm_ext.target import CpuTarget
 
 
 def conv_workload(
@@ -135,9 +136,11 @@ def pool(w: PoolWorkload, data: np.ndarray) -> np.ndarray:
     return out
 
 
-def agree(cases: Mapping[object, tuple[Case, np.ndarray]], tolerance: float) -> None:
+def agree(
+    cases: Mapping[object, tuple[Case, np.ndarray]], tolerance: float, target: CpuTarget = HOST
+) -> None:
     """Assert that each case comes within `tolerance` of the largest value that is expected."""
-    results = run_all([case for case, _ in cases.values()])
+    results = run_all([case for case, _ in cases.values()], target)
     for name, actual, (_, expected) in zip(cases, results, cases.values(), strict=True):
         assert actual.shape == expected.shape, name
         error = np.abs(actual - expected).max() / np.abs(expected).max()

@@ -11,6 +11,9 @@ import tvm
 
 from tvm_ext.artifact.members import FORMAT_VERSION
 from tvm_ext.errors import ArtifactError, TargetError
+from tvm_ext.plan import Plan
+from tvm_ext.schedules import algorithms
+from tvm_ext.schedules.amx import FEATURES as AMX
 from tvm_ext.target import CpuTarget, resolve
 
 # Features of which LLVM makes instructions by itself; the rest tune or need intrinsics.
@@ -29,6 +32,18 @@ def isa(llvm: Mapping[str, Any]) -> set[str]:
     """The instruction sets that code for a target may use."""
     on = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(dict(llvm)))}
     return {feature for feature in on if feature.startswith(_ISA_PREFIXES)}
+
+
+def needed(plan: Plan, target: CpuTarget) -> set[str]:
+    """The instruction sets that the code of a plan may use; AMX only where a kernel does."""
+    known = algorithms()
+    special = {
+        feature
+        for layer in plan
+        if layer.algorithm in known
+        for feature in known[layer.algorithm].features
+    }
+    return isa(target.llvm) | special
 
 
 def check_versions(head: Mapping[str, Any], path: Path) -> None:
@@ -64,10 +79,12 @@ def target_here(head: Mapping[str, Any], path: Path) -> CpuTarget:
     saved = dict(head["target"])
     try:
         host = resolve("native")
+        # Whether AMX is needed, the features say.
         target = CpuTarget(**{**saved, "is_host": resolve(saved["llvm"]).is_host})
     except TargetError as error:
         raise ArtifactError(f"{path} is for a target unknown here: {error}") from error
-    missing = sorted(set(head["features"]) - isa(host.llvm))
+    here = isa(host.llvm) | (set(AMX) if host.amx else set())
+    missing = sorted(set(head["features"]) - here)
     if not target.is_host or missing:
         lacking = f", which this CPU ({host.name}) lacks: {', '.join(missing)}" if missing else ""
         raise ArtifactError(f"{path} is for another kind of CPU, {target.name}{lacking}")

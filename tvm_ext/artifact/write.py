@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_ext.artifact.compatibility import isa, versions
+from tvm_ext.artifact.compatibility import needed, versions
 from tvm_ext.artifact.members import (
     CHUNK,
     CODE,
@@ -67,7 +67,7 @@ def save(exe: Executable, path: str | os.PathLike[str]) -> Path:
                 "format": FORMAT_VERSION,
                 "versions": versions(),
                 "target": {**asdict(exe.target), "llvm": dict(exe.target.llvm)},
-                "features": sorted(isa(exe.target.llvm)),
+                "features": sorted(needed(exe.plan, exe.target)),
                 "members": members,
             }
             _write(file, METADATA, [json.dumps(head, indent=1).encode()])

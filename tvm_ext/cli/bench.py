@@ -13,7 +13,14 @@ from rich.table import Table
 from tvm_ext import tables, threads
 from tvm_ext.cli.errors import UserError
 from tvm_ext.cli.models import open_model
-from tvm_ext.cli.options import Shapes, build_options, threads_option, tuning_option, use_threads
+from tvm_ext.cli.options import (
+    Shapes,
+    build_options,
+    precision_option,
+    threads_option,
+    tuning_option,
+    use_threads,
+)
 from tvm_ext.executable import Executable
 
 _ROUND_SECONDS = 0.1
@@ -27,6 +34,7 @@ _SETTLE_SECONDS = 0.1
     "--against", type=click.Choice(["onnxruntime"]), help="Another engine to time, interleaved."
 )
 @tuning_option
+@precision_option
 @threads_option
 @build_options
 def bench(
@@ -34,6 +42,7 @@ def bench(
     runs: int,
     against: str | None,
     tuning: str,
+    precision: str,
     count: int | None,
     target: str,
     shapes: Shapes,
@@ -50,7 +59,7 @@ def bench(
     if against and Path(model_or_file).suffix != ".onnx":
         raise click.UsageError(f"--against {against} needs an .onnx file, not {model_or_file}")
     use_threads(count)
-    exe = open_model(model_or_file, target, shapes, tuning)
+    exe = open_model(model_or_file, target, shapes, tuning, precision)
     click.echo(str(exe.benchmark(runs=runs)))
     if against:
         ours, theirs = _interleaved(exe, model_or_file, runs)

@@ -28,12 +28,15 @@ def is_saved(path: str) -> bool:
     return existing(path).suffix == ".tvmx" or is_artifact(path)
 
 
-def open_model(path: str, target: str, shapes: Shapes, tuning: str = "bank") -> Executable:
-    """Load a saved model, which is tuned as it was built, or build one."""
+def open_model(
+    path: str, target: str, shapes: Shapes, tuning: str = "bank", precision: str = "highest"
+) -> Executable:
+    """Load a saved model, whose plan was made when it was built, or build one."""
     if is_saved(path):
         return tvm_ext.load(path)
     with build_progress() as progress:
         return tvm_ext.build(
             existing(path), target,
-            input_shapes=dict(shapes) or None, tuning=tuning, progress=progress,
+            input_shapes=dict(shapes) or None, tuning=tuning, precision=precision,
+            progress=progress,
         )  # fmt: skip

@@ -11,6 +11,7 @@ import click
 from tvm_ext import threads
 from tvm_ext.build import TUNINGS
 from tvm_ext.cli.errors import UserError
+from tvm_ext.target import PRECISIONS
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -49,6 +50,10 @@ fusion_option = click.option(
 tuning_option = click.option(
     "--tuning", default="bank", show_default=True, type=click.Choice(TUNINGS),
     help="Use the bank's measured schedules where they are faster, or none.",
+)  # fmt: skip
+precision_option = click.option(
+    "--precision", default="highest", show_default=True, type=click.Choice(PRECISIONS),
+    help="high: float32 factors may be multiplied as sums of two bfloat16 terms (AMX).",
 )  # fmt: skip
 threads_option = click.option(
     "--threads", "count", type=click.IntRange(min=1), help="Threads; default: all cores."
