@@ -121,7 +121,7 @@ def test_other_recursion_is_refused() -> None:
 
 def test_all_unsupported_operators_with_their_counts() -> None:
     x = tensor("x", 2, 3)
-    hidden = ast.Function((), op("nn.sparse_dense", op("unique", x)))
+    hidden = ast.Function((), op("random.normal", op("unique", x)))
     body = ast.Tuple(
         (op("unique", op("unique", x)), ast.Call(ast.GlobalVar("g"), ()), op("exp", x))
     )
@@ -129,7 +129,7 @@ def test_all_unsupported_operators_with_their_counts() -> None:
         relay_to_relax(module_of([x], body, g=hidden, unused=ast.Function((), op("magic"))))
     assert caught.value.nodes == {
         "unique": ("1 in @g", "2 in @main"),
-        "nn.sparse_dense": ("1 in @g",),
+        "random.normal": ("1 in @g",),
     }
     assert "unique: 1 in @g, 2 in @main" in str(caught.value)
 
@@ -206,6 +206,15 @@ def test_branches_of_other_shapes() -> None:
         relay_to_relax(module_of([c, x], body))
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "shown"), [((2,), "bool", r"bool \(2,\)"), ((), "int32", r"int32 \(\)")]
+)
+def test_conditions_are_one_truth_value(shape, dtype, shown) -> None:
+    c, x = tensor("c", *shape, dtype=dtype), tensor("x", 2, 3)
+    with pytest.raises(ModelError, match=f"the condition of an If is {shown}; it must be"):
+        relay_to_relax(module_of([c, x], ast.If(c, x, x)))
+
+
 def test_what_tvm_refuses_names_the_operator() -> None:
     x, y = tensor("x", 2, 3), tensor("y", 4, 5)
     with pytest.raises(ModelError, match=r"add \(number 1 .*arguments: float32 \(2, 3\), float32"):
@@ -218,9 +227,17 @@ def test_main_is_needed_and_has_tensors() -> None:
     x = ast.Var("x", ast.TupleType(()))
     with pytest.raises(ModelError, match="parameter 'x' of @main is no tensor"):
         relay_to_relax(module_of([x], number(1)))
-    x, y = tensor("x", 1), tensor("x", 1)
-    with pytest.raises(ModelError, match=r"have the same name: \['x'\]"):
-        relay_to_relax(module_of([x, y], op("add", x, y)))
+
+
+def test_parameters_of_the_same_name_are_numbered() -> None:
+    """As Relay's text form numbers them; graphs have the names as they were."""
+    x, one, y = tensor("x", 2), tensor("x1", 2), tensor("x", 2)
+    body = op("subtract", op("multiply", x, one), y)
+    values = [np.array(pair, "float32") for pair in ([2, 3], [4, 5], [6, 7])]
+    module = module_of([x, one, y], body)
+    assert [p.name for p in relay_to_relax(module)["main"].params] == ["x", "x1", "x2"]
+    agree(run(module, *values), np.array([2, 8], "float32"))
+    agree(run(module, *values[:2], params={"x2": values[2]}), np.array([2, 8], "float32"))
 
 
 def test_builds_and_runs() -> None:

@@ -58,6 +58,7 @@ CASES = Cases(
         unary("erf", lambda x: erf(x).astype("float32")),
         unary("sign", np.sign),
         unary("negative", np.negative),
+        binary("trunc_divide", lambda a, b: np.trunc(a / b)),
         unary("copy", np.copy),
         unary("isnan", np.isnan, SPECIAL),
         unary("isinf", np.isinf, SPECIAL),

@@ -80,6 +80,26 @@ CASES = Cases(
             "take_wrap", "take", [X, np.array([5, -1])], {"axis": 2, "mode": "wrap"}, X[..., [1, 3]]
         ),
         Case("take_flat", "take", [X, np.array([5, 23])], {}, X.reshape(-1)[[5, 23]]),
+        Case(
+            "take_in_batches",
+            "take",
+            [normal(2, 3, 5, 4), np.array([[4, 0, 0], [1, -1, 9]])],
+            {"axis": 2, "batch_dims": 1, "mode": "clip"},
+            np.stack(
+                [
+                    normal(2, 3, 5, 4)[i][:, places]
+                    for i, places in enumerate(([4, 0, 0], [1, 0, 4]))
+                ]
+            ),
+            runtime=(0, 1),
+        ),
+        Case(
+            "take_in_batches_wrap",
+            "take",
+            [normal(2, 3, 5, 4), np.array([2, -1], "int32")],
+            {"axis": 1, "batch_dims": 1, "mode": "wrap"},
+            normal(2, 3, 5, 4)[[0, 1], [2, 2]],
+        ),
         Case("take_one", "take", [X, np.array(1)], {"axis": 1}, X[:, 1]),
         Case(
             "gather",
@@ -95,6 +115,14 @@ CASES = Cases(
             [X, np.array([[0, 1, 1], [2, 0, 1]])],
             {},
             X[[0, 1, 1], [2, 0, 1]],
+        ),
+        Case(
+            "gather_nd_at_run_time",
+            "gather_nd",
+            [X, np.array([[0, 1, 1], [2, 0, 1]], "int32")],
+            {},
+            X[[0, 1, 1], [2, 0, 1]],
+            runtime=(0, 1),
         ),
         Case(
             "gather_nd_batch",
@@ -124,6 +152,13 @@ CASES = Cases(
         Case("zeros", "add", [X, np.zeros(1, "float32")], {}, X),
         Case("zeros_like", "zeros_like", [X], {}, np.zeros_like(X)),
         Case("full_like", "full_like", [X, np.array(2.5, "float32")], {}, np.full_like(X, 2.5)),
+        Case(
+            "full_at_run_time",
+            "full",
+            [np.array(2.5, "float32")],
+            {"shape": [2, 3], "dtype": ""},
+            np.full((2, 3), 2.5, "float32"),
+        ),
         Case(
             "one_hot",
             "one_hot",
@@ -191,7 +226,7 @@ def test_values_that_are_known(op, args, attrs, expected) -> None:
     ("op", "args", "attrs", "message"),
     [
         ("strided_slice", [X], {"begin": [0], "end": [1], "slice_mode": "x"}, "end, size"),
-        ("take", [X, np.array(0)], {"batch_dims": 1}, "only 0 is supported"),
+        ("take", [X, np.zeros(3, "int32")], {"batch_dims": 1, "axis": 1}, "must begin alike"),
         ("scatter_nd", [X, INTS, X], {"mode": "x"}, "update, add"),
         ("arange", [X], {}, "'start' must be constant"),
     ],

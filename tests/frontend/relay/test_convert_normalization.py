@@ -202,6 +202,19 @@ CASES = Cases(
             },
             resized(X, [10, 8], "nearest", None),
         ),
+        # By hand: the 3 rows are at 0, 1.5 and 3; halves go up.
+        Case(
+            "resize2d_halves",
+            "image.resize2d",
+            [np.arange(8, dtype="float32").reshape(1, 1, 4, 2)],
+            {
+                "size": [3, 2],
+                "method": "nearest_neighbor",
+                "coordinate_transformation_mode": "align_corners",
+                "rounding_method": "round",
+            },
+            np.array([[[[0, 1], [4, 5], [6, 7]]]], "float32"),
+        ),
         Case(
             "resize3d",
             "image.resize3d",

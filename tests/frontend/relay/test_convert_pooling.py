@@ -27,7 +27,10 @@ def pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> np.ndarray:
-    """Relay's definition, in float64: ceil_mode keeps a window that starts in the padding."""
+    """Relay's definition, in float64: ceil_mode keeps a window that starts in the padding.
+
+    What its last window has behind the padding counts for no average.
+    """
     rank = len(kernel)
     sizes = x.shape[2:]
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -37,15 +40,16 @@ def pool(
         outs.append((-(-span // s) if ceil_mode else span // s) + 1)
     y = np.zeros((*x.shape[:2], *outs))
     for at in product(*(range(n) for n in outs)):
-        taps = []
+        taps, padded = [], 0
         for tap in product(*(range(k) for k in kernel)):
             where = [at[i] * strides[i] - begins[i] + tap[i] * dilation[i] for i in range(rank)]
+            padded += all(p < n + a for p, n, a in zip(where, sizes, ends, strict=True))
             if all(0 <= p < n for p, n in zip(where, sizes, strict=True)):
                 taps.append(x[(slice(None), slice(None), *where)].astype("float64"))
         if kind == "max":
             value = np.max(taps, 0) if taps else np.full(x.shape[:2], -np.inf)
         else:
-            count = np.prod(kernel) if count_include_pad else max(len(taps), 1)
+            count = padded if count_include_pad else max(len(taps), 1)
             value = np.sum(taps, 0) / count if taps else np.zeros(x.shape[:2])
         y[(slice(None), slice(None), *at)] = value
     return y.astype(x.dtype)

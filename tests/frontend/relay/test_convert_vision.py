@@ -57,6 +57,17 @@ CASES = Cases(
                 coordinate_transformation_mode="output_half_pixel",
             ),
         ),
+        # One bin of 4 x 3 pixels with samples in the rows 1 and 3, at 0.75 and 2.25 of each.
+        Case(
+            "roi_align_max",
+            "vision.roi_align",
+            [X, np.array([[1, 0, 0, 3, 4]], "float32")],
+            {"pooled_size": [1, 1], "spatial_scale": 1.0, "sample_ratio": 2, "mode": "max"},
+            np.maximum(
+                X[1:, :, [1, 3], 0] / 4 + X[1:, :, [1, 3], 1] * 3 / 4,
+                X[1:, :, [1, 3], 2] * 3 / 4 + X[1:, :, [1, 3], 3] / 4,
+            ).max(-1)[..., None, None],
+        ),
         Case(
             "roi_pool",
             "vision.roi_pool",
@@ -125,8 +136,8 @@ def test_anchors() -> None:
         ("yolo_reorg", {"stride": 4}, "stride is 4; it must divide"),
         (
             "roi_align",
-            {"pooled_size": [2, 2], "spatial_scale": 1.0, "mode": "max"},
-            "mode is 'max'; it must be avg",
+            {"pooled_size": [2, 2], "spatial_scale": 1.0, "mode": "min"},
+            "mode is 'min'; it must be avg or max",
         ),
         (
             "roi_pool",

@@ -153,6 +153,14 @@ BROKEN = {
         "'f32' is no dtype",
     ),
     "no array": (lambda: changed(lambda d: d["b64ndarrays"].pop()), "the file has 1 of them"),
+    "string": (
+        lambda: changed(lambda d: d["nodes"][1].update(repr_b64="w6nDqA==")),
+        "node 1: repr_b64 is no string: it has -4 bytes behind its length",
+    ),
+    "string's base64": (
+        lambda: changed(lambda d: d["nodes"][1].update(repr_b64="?")),
+        "node 1: repr_b64 isn't base64",
+    ),
     "base64": (
         lambda: changed(lambda d: d["b64ndarrays"].__setitem__(0, "!")),
         "array 0 isn't base64",

@@ -44,6 +44,7 @@ BROKEN = {
     "algebraic": ("def @main(%x: List[int8]) { %x }", "expected a type, found 'List'"),
     "generic": ("def @main[A](%x: A) { %x }", "'A' is no dtype"),
     "shape": ('def @main(%x: Tensor[("a" , 2.5), int8]) { %x }', "expected a dimension"),
+    "bits": ("def @main(%x: float320) { %x }", "'float320' is no dtype"),
     "no dtype": ("def @main(%x: Tensor[(1)]) { %x }", r"expected ',' before the dtype, found '\]'"),
     "missing attribute": ("def @main(%x) { nn.dense(%x, %x) }", r"the attributes \['units'\]"),
     "attribute twice": ("def @main(%x) { sum(%x, axis=1, axis=2) }", "'axis' stands twice"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -37,30 +36,46 @@ def bind_parameters(
     Raises
     ------
     ModelError
-        `params` has an unknown name or another dtype or shape; a parameter has no tensor type, or
-        shares its name.
+        `params` has an unknown name or another dtype or shape; a parameter has no tensor type.
     InputShapeError
         `input_shapes` has an unknown name, contradicts the module or itself, or lacks a dimension.
     """
-    names = [var.name for var in main.params]
-    twice = sorted(name for name, n in Counter(names).items() if n > 1)
-    if twice:
-        raise ModelError(f"several parameters of @main have the same name: {twice}")
+    names = unique_names([var.name for var in main.params])
     unknown = sorted(set(params) - set(names))
     if unknown:
         raise ModelError(f"params has unknown names {unknown}; @main has {names}")
     check_unknown(input_shapes, [name for name in names if name not in params])
     symbols: dict[str, int] = {}
     bound: dict[Var, relax.Expr] = {}
-    for var in main.params:
+    for name, var in zip(names, main.params, strict=True):
         if not isinstance(var.type, TensorType):
-            raise ModelError(f"parameter {var.name!r} of @main is no tensor but {var.type}")
-        if var.name in params:
-            bound[var] = _weight(var.name, var.type, params[var.name], symbols)
+            raise ModelError(f"parameter {name!r} of @main is no tensor but {var.type}")
+        if name in params:
+            bound[var] = _weight(name, var.type, params[name], symbols)
         else:
-            shape = _static(var.name, var.type.shape, input_shapes.get(var.name), symbols)
-            bound[var] = relax.Var(var.name, relax.TensorType(shape, var.type.dtype))
+            shape = _static(name, var.type.shape, input_shapes.get(name), symbols)
+            bound[var] = relax.Var(name, relax.TensorType(shape, var.type.dtype))
     return bound
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Names of which no two are the same, as Relay's text form makes them.
+
+    A name that was there before gets a number, counted from 1 for each name.
+
+    >>> unique_names(["data", "weight", "data", "data"])
+    ['data', 'weight', 'data1', 'data2']
+    """
+    numbers: dict[str, int] = {}
+    unique = []
+    for name in names:
+        chosen = name
+        while chosen in numbers:
+            numbers[name] += 1
+            chosen = f"{name}{numbers[name]}"
+        numbers[chosen] = 0
+        unique.append(chosen)
+    return unique
 
 
 def _weight(

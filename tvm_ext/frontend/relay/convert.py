@@ -165,6 +165,10 @@ class _Importer:
 
     def choose(self, expr: ast.If, frame: _Frame) -> _Steps:
         condition = yield expr.condition, frame
+        if not isinstance(condition, relax.Expr) or dtype_of(condition) != "bool":
+            raise ModelError(f"the condition of an If is {_show(condition)}; it must be a bool")
+        if any(n != 1 for n in shape_of(condition)):
+            raise ModelError(f"the condition of an If is {_show(condition)}; it must be one number")
         known = constant(condition)
         if known is not None:
             return (yield (expr.true if known.item() else expr.false), frame)

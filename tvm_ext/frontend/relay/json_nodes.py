@@ -76,10 +76,7 @@ class Graph:
         # TVM 0.6 names an operator by "global_key".
         text = field_of("repr_str", str) or field_of("global_key", str)
         if encoded := field_of("repr_b64", str):
-            try:
-                text = base64.b64decode(encoded, validate=True).decode()
-            except (binascii.Error, UnicodeDecodeError) as error:
-                raise RelayError(f"repr_b64 is no string: {error}", self.source, where) from error
+            text = self._encoded_text(encoded, where)
         return Node(
             index,
             field_of("type_key", str),
@@ -88,6 +85,21 @@ class Graph:
             tuple(field_of("data", list, int)),
             text,
         )
+
+    def _encoded_text(self, encoded: str, where: str) -> str:
+        """A string with characters that aren't printable: its length (uint64), then its bytes."""
+        try:
+            data = base64.b64decode(encoded, validate=True)
+        except binascii.Error as error:
+            raise RelayError(f"repr_b64 isn't base64: {error}", self.source, where) from error
+        length = int.from_bytes(data[:8], "little")
+        if len(data) - 8 != length:
+            raise RelayError(
+                f"repr_b64 is no string: it has {len(data) - 8} bytes behind its length {length}",
+                self.source,
+                where,
+            )
+        return data[8:].decode(errors="backslashreplace")
 
     def error(self, node: Node, message: str) -> RelayError:
         """An error that names the node."""

@@ -32,6 +32,7 @@ from tvm_ext.frontend.relay.text_values import (
     skip_brackets,
     type_in_note,
 )
+from tvm_ext.frontend.relay.text_variables import Variables
 
 Result = TypeVar("Result")
 # Yields parsers, gets what they found, returns what it found itself.
@@ -86,9 +87,7 @@ class ExpressionParser:
         self._cursor = cursor
         self._meta_value = meta_value
         self._meta_expression = meta_expression
-        # Variables in scope; those that a scope hid or added are put back at its end.
-        self._locals: dict[str, Var] = {}
-        self._hidden: list[tuple[str, Var | None]] = []
+        self._variables = Variables()
         self._graph: dict[str, Expr] = {}
         self._ops: dict[str, Op] = {}
         self.global_names: list[tuple[str, Token]] = []
@@ -99,7 +98,7 @@ class ExpressionParser:
         cursor = self._cursor
         skip_brackets(cursor, "[")
         cursor.expect("(", "before the parameters")
-        outer = len(self._hidden)
+        outer = self._variables.depth
         params: list[Var] = []
         attrs: dict[str, Any] = {}
         while not cursor.accept(")"):
@@ -116,13 +115,13 @@ class ExpressionParser:
                 cursor.expect(",", "or ')'")
         ret_type = self._type() if cursor.accept("->") else None
         body = yield self._block()
-        self._leave(outer)
+        self._variables.leave(outer)
         return Function(tuple(params), body, attrs, ret_type)
 
     def scope(self) -> Parser[Expr]:
         """``%0 = value; let %x = value; result``."""
         cursor = self._cursor
-        outer = len(self._hidden)
+        outer = self._variables.depth
         lets: list[tuple[Var, Expr]] = []
         while True:
             token = cursor.token
@@ -146,7 +145,7 @@ class ExpressionParser:
             else:
                 break
         body: Expr = yield self.expression()
-        self._leave(outer)
+        self._variables.leave(outer)
         for var, value in reversed(lets):
             body = Let(var, value, body)
         return body
@@ -178,19 +177,7 @@ class ExpressionParser:
         token = cursor.expect_kind("local", "a variable")
         skip_brackets(cursor, "{")
         annotation = self._type() if cursor.accept(":") else None
-        var = Var(token.text[1:], annotation)
-        self._hidden.append((token.text, self._locals.get(token.text)))
-        self._locals[token.text] = var
-        return var
-
-    def _leave(self, outer: int) -> None:
-        """Put back what the scope hid that began when `outer` variables were hidden."""
-        while len(self._hidden) > outer:
-            name, var = self._hidden.pop()
-            if var is None:
-                del self._locals[name]
-            else:
-                self._locals[name] = var
+        return self._variables.declare(token.text[1:], annotation)
 
     def _type(self) -> Type | None:
         return parse_type(self._cursor, self._meta_value)
@@ -228,7 +215,10 @@ class ExpressionParser:
                 raise cursor.error(f"{name} is used before it is assigned", token)
             return _fields(self._graph[name], fields)
         if token.kind == "local":
-            return self._variable(token)
+            var, fields = self._variables.find(token.text[1:])
+            if var is None:
+                raise cursor.error(f"the variable {token.text} isn't declared", token)
+            return _fields(var, fields)
         if token.kind == "global":
             self.global_names.append((token.text[1:], token))
             return GlobalVar(token.text[1:])
@@ -237,16 +227,6 @@ class ExpressionParser:
         raise cursor.error(
             f"expected an expression, found {repr(token.text) if token.text else 'the end'}", token
         )
-
-    def _variable(self, token: Token) -> Expr:
-        """A variable, or a field of one: ``%x.0`` is the variable x.0 if there is one."""
-        name, fields = token.text, list[str]()
-        while name not in self._locals:
-            name, dot, index = name.rpartition(".")
-            if not dot or not index.isdecimal():
-                raise self._cursor.error(f"the variable {token.text} isn't declared", token)
-            fields.insert(0, index)
-        return _fields(self._locals[name], fields)
 
     def _if(self) -> Parser[Expr]:
         cursor = self._cursor

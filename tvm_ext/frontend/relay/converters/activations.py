@@ -74,6 +74,16 @@ def convert_cross_entropy_with_logits(call: OpCall) -> relax.Expr:
     return _mean_product(call, call.tensor(0))
 
 
+@converts("nn.nll_loss")
+def convert_nll_loss(call: OpCall) -> relax.Expr:
+    """Convert the weighted loss of the targets' logarithms, (N, C, ...) and (N, ...)."""
+    return relax.op.nn.nll_loss(
+        *(call.tensor(i) for i in range(3)),
+        reduction=str(call.attr("reduction", "mean")),
+        ignore_index=int(call.attr("ignore_index", -100)),
+    )
+
+
 def _mean_product(call: OpCall, logarithms: relax.Expr) -> relax.Expr:
     product = call.emit(relax.op.multiply, logarithms, call.tensor(1))
     total = call.emit(relax.op.negative, call.emit(relax.op.sum, product))

@@ -9,8 +9,9 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.errors import ModelError
-from tvm_ext.frontend.onnx_converters.values import const, dtype_of, shape_of
+from tvm_ext.frontend.onnx_converters.values import const, constant, dtype_of, shape_of
 from tvm_ext.frontend.relay.converters.elementwise import MAX_GROWTH_BYTES
+from tvm_ext.frontend.relay.converters.moves import reshape
 from tvm_ext.frontend.relay.registry import OpCall, converts
 
 
@@ -24,8 +25,8 @@ def convert_zeros_or_ones(call: OpCall) -> relax.Expr:
 @converts("full", "dyn.full")
 def convert_full(call: OpCall) -> relax.Expr:
     """Convert a tensor of one number, the first argument."""
-    number = call.known(0, "fill_value").reshape(())
-    return filled(call.ints("shape", 1), number.astype(call.dtype("dtype", str(number.dtype))))
+    number = call.tensor(0)
+    return _filled_with(call, call.ints("shape", 1), number, call.dtype("dtype", dtype_of(number)))
 
 
 @converts("zeros_like", "ones_like")
@@ -39,8 +40,7 @@ def convert_zeros_or_ones_like(call: OpCall) -> relax.Expr:
 def convert_full_like(call: OpCall) -> relax.Expr:
     """Convert a tensor of another's shape and dtype, of one number."""
     like = call.tensor(0)
-    number = call.known(1, "fill_value").reshape(())
-    return filled(shape_of(like), number.astype(dtype_of(like)))
+    return _filled_with(call, shape_of(like), call.tensor(1), dtype_of(like))
 
 
 @converts("arange")
@@ -98,6 +98,15 @@ def convert_meshgrid(call: OpCall) -> list[relax.Expr]:
         shaped = call.emit(relax.op.reshape, vector, tuple(column))
         results.append(call.emit(relax.op.broadcast_to, shaped, tuple(sizes)))
     return results
+
+
+def _filled_with(call: OpCall, shape: Sequence[int], number: relax.Expr, dtype: str) -> relax.Expr:
+    """A tensor of one number, which may be known at run time only."""
+    value = constant(number)
+    if value is not None:
+        return filled(shape, value.reshape(()).astype(dtype))
+    scalar = reshape(call.bb, call.cast(number, dtype), ())
+    return relax.op.broadcast_to(scalar, tuple(shape))
 
 
 def filled(shape: Sequence[int], value: np.ndarray) -> relax.Expr:

@@ -102,7 +102,6 @@ _BINARY: dict[str, tuple[Callable[..., relax.Expr], Compute]] = {
     "not_equal": (relax.op.not_equal, np.not_equal),
     "right_shift": (relax.op.right_shift, np.right_shift),
     "subtract": (relax.op.subtract, np.subtract),
-    "trunc_divide": (relax.op.divide, _quotient),
     "trunc_mod": (relax.op.mod, np.fmod),
 }
 RELAX_NAMES = frozenset(
@@ -127,6 +126,16 @@ def convert_binary(call: OpCall) -> relax.Expr:
     operator, compute = _BINARY[call.name]
     found = _computed(call, compute, 2)
     return operator(call.tensor(0), call.tensor(1)) if found is None else found
+
+
+@converts("trunc_divide")
+def convert_trunc_divide(call: OpCall) -> relax.Expr:
+    """Convert a quotient rounded towards zero."""
+    found = _computed(call, lambda a, b: np.trunc(_quotient(a, b)), 2)
+    if found is not None:
+        return found
+    quotient = call.emit(relax.op.divide, call.tensor(0), call.tensor(1))
+    return quotient if "int" in dtype_of(quotient) else relax.op.trunc(quotient)
 
 
 @converts("where")
@@ -217,5 +226,6 @@ def _computed(call: OpCall, compute: Compute, count: int) -> relax.Expr | None:
         return None
     with np.errstate(all="ignore"):
         result = np.asarray(compute(*known))
-    predicate = result.dtype == bool
-    return const(result if predicate else result.astype(known[-1].dtype, copy=False))
+        if result.dtype != bool:
+            result = result.astype(known[-1].dtype, copy=False)
+    return const(result)

@@ -24,7 +24,14 @@ _METHODS = {
     "bicubic": "cubic",
 }
 _COORDINATES = ("half_pixel", "align_corners", "asymmetric")
-_ROUNDINGS = ("round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+# Relay's names -> Relax's, whose "round" takes halves to the even number.
+_ROUNDINGS = {
+    "round": "round_prefer_ceil",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round_prefer_floor": "round_prefer_floor",
+    "round_prefer_ceil": "round_prefer_ceil",
+}
 
 
 @converts("nn.upsampling", "nn.upsampling3d", "dyn.nn.upsampling", "dyn.nn.upsampling3d")
@@ -160,7 +167,7 @@ def _resized(
         layout="NCDHW" if rank == 3 else "NCHW",
         method=method,
         coordinate_transformation_mode=coordinates,
-        rounding_method=rounding,
+        rounding_method=_ROUNDINGS[rounding],
         cubic_alpha=alpha,
         cubic_exclude=int(bool(call.attr("cubic_exclude", 0))),
     )

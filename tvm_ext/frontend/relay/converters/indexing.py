@@ -7,6 +7,7 @@ from tvm import relax
 
 from tvm_ext.errors import ModelError
 from tvm_ext.frontend.onnx_converters.values import const, constant, scalar, shape_of
+from tvm_ext.frontend.relay.converters.elementwise import cast_to
 from tvm_ext.frontend.relay.converters.moves import permute, reshape
 from tvm_ext.frontend.relay.converters.slicing import sliced
 from tvm_ext.frontend.relay.registry import OpCall, converts
@@ -26,9 +27,9 @@ def convert_take(call: OpCall) -> relax.Expr:
     mode = str(call.attr("mode", "clip"))
     if mode not in _TAKE_MODES:
         raise ModelError(f"mode is {mode!r}; it must be one of {', '.join(_TAKE_MODES)}")
-    if call.attr("batch_dims", 0):
-        raise ModelError(f"batch_dims is {call.attr('batch_dims')}; only 0 is supported")
-    axis = call.attr("axis")
+    axis, batch = call.attr("axis"), int(call.attr("batch_dims", 0))
+    if batch:
+        return _taken_in_batches(call, data, indices, mode, int(axis or 0), batch)
     if axis is None:
         data = reshape(call.bb, data, (int(np.prod(shape_of(data), dtype="int64")),))
     axis = int(axis or 0) % len(shape_of(data))
@@ -44,6 +45,42 @@ def convert_take(call: OpCall) -> relax.Expr:
             return relax.op.squeeze(row, [axis])
         indices = const(known)
     return relax.op.take(data, indices, axis, mode="wrap" if mode == "wrap" else "clip")
+
+
+def _taken_in_batches(
+    call: OpCall, data: relax.Expr, indices: relax.Expr, mode: str, axis: int, batch: int
+) -> relax.Expr:
+    """A gather whose first dimensions of data and indices go together, along a later axis.
+
+    What stands between them and the axis comes before the indices, the rest behind.
+    """
+    shape, places = shape_of(data), shape_of(indices)
+    batch = batch % len(places) if batch < 0 else batch
+    axis %= len(shape)
+    if batch > axis or shape[:batch] != places[:batch]:
+        raise ModelError(
+            f"batch_dims is {batch}; axis {axis} must not be one of them, and the shapes {shape} "
+            f"and {places} must begin alike"
+        )
+    size = shape[axis]
+    wide = call.cast(indices, "int64")
+    if mode == "wrap":
+        wide = call.emit(relax.op.floor_mod, wide, scalar(size, wide))
+    else:
+        wide = call.emit(relax.op.clip, wide, 0, size - 1)
+    middle, rest = shape[batch:axis], shape[axis + 1 :]
+    rows = permute(
+        call.bb, data, [*range(batch), axis, *range(batch, axis), *range(axis + 1, len(shape))]
+    )
+    found = call.emit(relax.op.gather_nd, rows, call.emit(relax.op.expand_dims, wide, -1), batch)
+    inner = len(places) - batch
+    order = [
+        *range(batch),
+        *range(batch + inner, batch + inner + len(middle)),
+        *range(batch, batch + inner),
+        *range(batch + inner + len(middle), batch + inner + len(middle) + len(rest)),
+    ]
+    return permute(call.bb, found, order)
 
 
 @converts("gather")
@@ -103,7 +140,9 @@ def _reduction(name: str) -> str:
 
 
 def _coordinates_last(call: OpCall, indices: relax.Expr) -> relax.Expr:
-    return permute(call.bb, indices, [*range(1, len(shape_of(indices))), 0])
+    """Coordinates (M, Y...) as (Y..., M), and int64, which Relax asks for."""
+    last = permute(call.bb, indices, [*range(1, len(shape_of(indices))), 0])
+    return cast_to(call, last, "int64")
 
 
 def _non_negative(call: OpCall, indices: relax.Expr, size: int) -> relax.Expr:

@@ -20,11 +20,7 @@ def convert_dense(call: OpCall) -> relax.Expr:
 @converts("nn.contrib_dense_pack")
 def convert_dense_pack(call: OpCall) -> relax.Expr:
     """Convert a dense layer with blocked weights, (units / n, features, n)."""
-    weight = call.tensor(1)
-    shape = shape_of(weight)
-    default = f"NC{shape[-1]}n" if len(shape) == 3 else "NC"
-    layout = str(call.attr("weight_layout", default))
-    return _product(call, relayout(call.bb, weight, layout, "NC"), False, True)
+    return _product(call, unpacked(call, call.tensor(1)), False, True)
 
 
 @converts("nn.matmul")
@@ -44,6 +40,14 @@ def convert_einsum(call: OpCall) -> relax.Expr:
     """Convert einsum over a tuple of tensors."""
     equation = str(call.required("equation")).replace(" ", "")
     return relax.op.einsum(tuple(call.tensors()), equation)
+
+
+def unpacked(call: OpCall, weight: relax.Expr) -> relax.Expr:
+    """Weights of a packed dense layer as (units, features)."""
+    shape = shape_of(weight)
+    default = f"NC{shape[-1]}n" if len(shape) == 3 else "NC"
+    layout = str(call.attr("weight_layout", default))
+    return relayout(call.bb, weight, layout, "NC")
 
 
 def multiply(

@@ -11,6 +11,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_ext.errors import ModelError
+from tvm_ext.frontend.onnx_converters import padding as onnx_padding
 from tvm_ext.frontend.onnx_converters.values import const, dtype_of, shape_of
 from tvm_ext.frontend.relay.converters.convolution import spatial_rank
 from tvm_ext.frontend.relay.converters.moves import relayout
@@ -23,14 +24,28 @@ from tvm_ext.frontend.relay.registry import OpCall, converts
 )  # fmt: skip
 def convert_pool(call: OpCall) -> relax.Expr:
     """Convert a pool over sliding windows."""
-    rank, data, result = _plain(call)
+    return pooled(call, call.tensor(0))
+
+
+def pooled(call: OpCall, data: relax.Expr) -> relax.Expr:
+    """Return the pool of a tensor that a call's attributes describe, in its output layout."""
+    rank, data, result = _plain(call, data)
     sizes = shape_of(data)[2:]
     kernel = per_axis(call, "pool_size", rank)
     strides, dilations = per_axis(call, "strides", rank), per_axis(call, "dilation", rank)
     padding = pads(call, rank)
-    if call.attr("ceil_mode", False):
-        padding = ceil_pads(sizes, kernel, strides, dilations, padding)
     counted = bool(call.attr("count_include_pad", False))
+    if call.attr("ceil_mode", False):
+        reaching = ceil_pads(sizes, kernel, strides, dilations, padding)
+        if counted and _kind(call) == "avg" and reaching != padding:
+            # The padding counts, what the last window reaches behind it doesn't.
+            widths = np.asarray([0, 0, *padding[:rank], 0, 0, *padding[rank:]], "int64")
+            filler = const(np.zeros((), dtype_of(data)))
+            data = call.onnx(onnx_padding.convert_pad, [data, const(widths), filler])
+            ends = (end - own for end, own in zip(reaching, padding, strict=True))
+            padding, counted = list(ends), False
+        else:
+            padding = reaching
     out = _pool(call, data, kernel, strides, padding, dilations, counted)
     return relayout(call.bb, out, f"NC{SPATIAL[rank]}", result)
 
@@ -40,7 +55,7 @@ def convert_pool(call: OpCall) -> relax.Expr:
 )  # fmt: skip
 def convert_global_pool(call: OpCall) -> relax.Expr:
     """Convert a pool over the whole image: one window."""
-    rank, data, result = _plain(call)
+    rank, data, result = _plain(call, call.tensor(0))
     out = _pool(call, data, shape_of(data)[2:], [1] * rank, [0] * (2 * rank), [1] * rank)
     return relayout(call.bb, out, f"NC{SPATIAL[rank]}", result)
 
@@ -53,7 +68,7 @@ def convert_adaptive_pool(call: OpCall) -> relax.Expr:
 
     Output i is over the inputs from ``floor(i * n / m)`` up to ``ceil((i + 1) * n / m)``.
     """
-    rank, data, result = _plain(call)
+    rank, data, result = _plain(call, call.tensor(0))
     sizes = shape_of(data)[2:]
     wanted = call.attr("output_size") or list(sizes)
     wanted = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
@@ -75,12 +90,12 @@ def convert_adaptive_pool(call: OpCall) -> relax.Expr:
     return relayout(call.bb, out, f"NC{SPATIAL[rank]}", result)
 
 
-def _plain(call: OpCall) -> tuple[int, relax.Expr, str]:
+def _plain(call: OpCall, data: relax.Expr) -> tuple[int, relax.Expr, str]:
     """The number of spatial dimensions, the data with channels first, and the result's layout."""
     rank = spatial_rank(call)
     plain = f"NC{SPATIAL[rank]}"
     layout = str(call.attr("layout", plain))
-    data = relayout(call.bb, call.tensor(0), layout, plain)
+    data = relayout(call.bb, data, layout, plain)
     return rank, data, str(call.attr("out_layout", "") or layout)
 
 

@@ -6,17 +6,12 @@ with zeros is right. Scales and zero points must be known at import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from tvm import relax
 
 from tvm_ext.errors import ModelError
 from tvm_ext.frontend.onnx_converters.values import const, dtype_of, shape_of
-from tvm_ext.frontend.relay.converters.convolution import (
-    convolve,
-    convolve_transposed,
-)
+from tvm_ext.frontend.relay.converters.convolution import convolve, convolve_transposed
 from tvm_ext.frontend.relay.converters.elementwise import emit_round
 from tvm_ext.frontend.relay.converters.fixed_point import (
     Scale,
@@ -27,18 +22,8 @@ from tvm_ext.frontend.relay.converters.fixed_point import (
     scale_of,
 )
 from tvm_ext.frontend.relay.converters.joining import joined
-from tvm_ext.frontend.relay.converters.linear import multiply
+from tvm_ext.frontend.relay.converters.linear import multiply, unpacked
 from tvm_ext.frontend.relay.registry import OpCall, converts
-
-_UNARY: dict[str, Callable[[relax.Expr], relax.Expr]] = {
-    "qnn.erf": relax.op.erf,
-    "qnn.exp": relax.op.exp,
-    "qnn.log": relax.op.log,
-    "qnn.rsqrt": relax.op.rsqrt,
-    "qnn.sigmoid": relax.op.sigmoid,
-    "qnn.sqrt": relax.op.sqrt,
-    "qnn.tanh": relax.op.tanh,
-}
 
 
 @converts("qnn.quantize")
@@ -46,7 +31,7 @@ def convert_quantize(call: OpCall) -> relax.Expr:
     """Convert ``round(x / scale) + zero_point``, halves away from zero, saturated."""
     data = call.tensor(0)
     scale = scale_of(call, 1, 2).along(int(call.attr("axis", -1)), len(shape_of(data)))
-    return _quantized(call, data, scale, call.dtype("out_dtype", "int8"))
+    return quantized(call, data, scale, call.dtype("out_dtype", "int8"))
 
 
 @converts("qnn.dequantize")
@@ -54,7 +39,7 @@ def convert_dequantize(call: OpCall) -> relax.Expr:
     """Convert ``(q - zero_point) * scale``."""
     data = call.tensor(0)
     scale = scale_of(call, 1, 2).along(int(call.attr("axis", -1)), len(shape_of(data)))
-    return _real(call, data, scale, call.dtype("out_dtype", "float32"))
+    return real(call, data, scale, call.dtype("out_dtype", "float32"))
 
 
 @converts("qnn.requantize")
@@ -114,12 +99,14 @@ def convert_conv(call: OpCall) -> relax.Expr:
     return _wanted(call, convert(call, data, weight))
 
 
-@converts("qnn.dense")
+@converts("qnn.dense", "qnn.contrib_dense_pack")
 def convert_dense(call: OpCall) -> relax.Expr:
     """Convert ``data @ weight.T`` to int32; the weights may have a zero point a unit."""
     data = centre(call, call.tensor(0), call.known(2, "input_zero_point").reshape(()))
-    zero = call.known(3, "kernel_zero_point")
-    weight = centre(call, call.tensor(1), zero.reshape(-1, 1) if zero.size > 1 else zero)
+    weight, zero = call.tensor(1), call.known(3, "kernel_zero_point")
+    if call.name.endswith("dense_pack"):
+        weight = unpacked(call, weight)
+    weight = centre(call, weight, zero.reshape(-1, 1) if zero.size > 1 else zero)
     return _wanted(call, multiply(call, data, weight, False, True))
 
 
@@ -135,8 +122,8 @@ def convert_batch_matmul(call: OpCall) -> relax.Expr:
 def convert_sum(call: OpCall) -> relax.Expr:
     """Convert a sum or difference: both sides in the output's scale, in int32."""
     target, dtype = scale_of(call, 6, 7), dtype_of(call.tensor(0))
-    left = _rescaled(call, 0, scale_of(call, 2, 3), target)
-    right = _rescaled(call, 1, scale_of(call, 4, 5), target)
+    left = rescaled(call, 0, scale_of(call, 2, 3), target)
+    right = rescaled(call, 1, scale_of(call, 4, 5), target)
     zero = target.zero_point.reshape(())
     if call.name == "qnn.add":
         total = call.emit(relax.op.add, left, right)
@@ -172,16 +159,8 @@ def convert_concatenate(call: OpCall) -> relax.Expr:
     return joined(call, parts, int(call.attr("axis", 0)))
 
 
-@converts(*_UNARY)
-def convert_unary(call: OpCall) -> relax.Expr:
-    """Convert a function of the real numbers that the integers stand for."""
-    data = call.tensor(0)
-    source, target = scale_of(call, 1, 2).along(0, 1), scale_of(call, 3, 4).along(0, 1)
-    result = call.emit(_UNARY[call.name], _real(call, data, source, "float32"))
-    return _quantized(call, result, target, dtype_of(data))
-
-
-def _quantized(call: OpCall, data: relax.Expr, scale: Scale, dtype: str) -> relax.Expr:
+def quantized(call: OpCall, data: relax.Expr, scale: Scale, dtype: str) -> relax.Expr:
+    """Return ``round(data / scale) + zero_point`` in a dtype, saturated."""
     divided = call.emit(relax.op.divide, data, const(scale.scale, dtype_of(data)))
     whole = emit_round(call, divided)
     limits = np.iinfo(dtype)
@@ -192,12 +171,13 @@ def _quantized(call: OpCall, data: relax.Expr, scale: Scale, dtype: str) -> rela
     return call.emit(relax.op.astype, clipped, dtype)
 
 
-def _real(call: OpCall, data: relax.Expr, scale: Scale, dtype: str) -> relax.Expr:
+def real(call: OpCall, data: relax.Expr, scale: Scale, dtype: str) -> relax.Expr:
+    """Return the numbers that integers stand for."""
     centred = call.emit(relax.op.astype, centre(call, data, scale.zero_point), dtype)
     return call.emit(relax.op.multiply, centred, const(scale.scale, dtype))
 
 
-def _rescaled(call: OpCall, index: int, source: Scale, target: Scale) -> relax.Expr:
+def rescaled(call: OpCall, index: int, source: Scale, target: Scale) -> relax.Expr:
     """An argument as int32 of the target's scale."""
     data = call.tensor(index)
     if source == target:

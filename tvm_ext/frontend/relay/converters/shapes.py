@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -51,6 +52,13 @@ def convert_expand_dims(call: OpCall) -> relax.Expr:
     return reshape(call.bb, data, (*shape[:axis], *[1] * more, *shape[axis:]))
 
 
+@converts("dyn.expand_dims")
+def convert_dynamic_expand_dims(call: OpCall) -> relax.Expr:
+    """Convert `convert_expand_dims` with the axis as an argument."""
+    attrs = {**call.attrs, "axis": int(call.known(1, "axis").item())}
+    return convert_expand_dims(replace(call, attrs=attrs))
+
+
 @converts("squeeze", "dyn.squeeze")
 def convert_squeeze(call: OpCall) -> relax.Expr:
     """Convert to a tensor without some dimensions of one element."""
@@ -93,11 +101,15 @@ def convert_broadcast_to_like(call: OpCall) -> relax.Expr:
     return broadcast(call, call.tensor(0), shape_of(call.tensor(1)))
 
 
-@converts("collapse_sum_like")
-def convert_collapse_sum_like(call: OpCall) -> relax.Expr:
+@converts("collapse_sum_like", "collapse_sum_to")
+def convert_collapse_sum(call: OpCall) -> relax.Expr:
     """Convert the sum over what broadcasting to the first shape from the second repeats."""
     data = call.tensor(0)
-    shape, wanted = shape_of(data), shape_of(call.tensor(1))
+    shape = shape_of(data)
+    if call.name.endswith("like"):
+        wanted = shape_of(call.tensor(1))
+    else:
+        wanted = tuple(int(n) for n in call.known(1, "shape"))
     padded = (1,) * (len(shape) - len(wanted)) + wanted
     pairs = enumerate(zip(shape, padded, strict=True))
     axes = [i for i, (n, m) in pairs if n != m]

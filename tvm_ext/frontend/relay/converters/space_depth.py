@@ -19,7 +19,10 @@ _MODES = ("DCR", "CRD")
 @converts("nn.depth_to_space")
 def convert_depth_to_space(call: OpCall) -> relax.Expr:
     """Convert (N, C*b*b, H, W) to (N, C, H*b, W*b); DCR has the block position major."""
-    data, block, mode, layout = _attributes(call)
+    data, block, layout = _attributes(call)
+    mode = str(call.attr("mode", "DCR"))
+    if mode not in _MODES:
+        raise ModelError(f"mode is {mode!r}; it must be one of {', '.join(_MODES)}")
     n, c, h, w = shape_of(data)
     c //= block * block
     if mode == "DCR":
@@ -35,7 +38,7 @@ def convert_depth_to_space(call: OpCall) -> relax.Expr:
 @converts("nn.space_to_depth")
 def convert_space_to_depth(call: OpCall) -> relax.Expr:
     """Convert (N, C, H, W) to (N, b*b*C, H/b, W/b), the block position major."""
-    data, b, _, layout = _attributes(call)
+    data, b, layout = _attributes(call)
     n, c, h, w = shape_of(data)
     data = reshape(call.bb, data, (n, c, h // b, b, w // b, b))
     data = permute(call.bb, data, (0, 3, 5, 1, 2, 4))
@@ -89,11 +92,8 @@ def convert_batch_to_space_nd(call: OpCall) -> relax.Expr:
     )
 
 
-def _attributes(call: OpCall) -> tuple[relax.Expr, int, str, str]:
-    """Data as NCHW, block size, mode, and the layout that it had."""
+def _attributes(call: OpCall) -> tuple[relax.Expr, int, str]:
+    """Data as NCHW, block size, and the layout that it had."""
     layout = str(call.attr("layout", "NCHW"))
-    mode = str(call.attr("mode", "DCR"))
-    if mode not in _MODES:
-        raise ModelError(f"mode is {mode!r}; it must be one of {', '.join(_MODES)}")
     data = relayout(call.bb, call.tensor(0), layout, "NCHW")
-    return data, int(call.required("block_size")), mode, layout
+    return data, int(call.required("block_size")), layout

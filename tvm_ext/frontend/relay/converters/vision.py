@@ -29,10 +29,10 @@ def convert_yolo_reorg(call: OpCall) -> relax.Expr:
 
 @converts("vision.roi_align")
 def convert_roi_align(call: OpCall) -> relax.Expr:
-    """Convert the averages of samples in bins of regions, (batch, x1, y1, x2, y2) each."""
+    """Convert averages (or maxima) of samples in bins of regions, (batch, x1, y1, x2, y2) each."""
     mode = str(call.attr("mode", "avg"))
-    if mode != "avg":
-        raise ModelError(f"mode is {mode!r}; it must be avg")
+    if mode not in ("avg", "max"):
+        raise ModelError(f"mode is {mode!r}; it must be avg or max")
     return relax.op.vision.roi_align(
         call.tensor(0),
         call.tensor(1),
