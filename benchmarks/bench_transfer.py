@@ -100,6 +100,7 @@ def _summary(rows: Sequence[Row]) -> str:
 def plot(rows: Sequence[Row]) -> bytes:
     """The estimated latency over the time spent, search and transfer, a panel a model."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
     from tvm_ext.plots import png
 
@@ -113,6 +114,11 @@ def plot(rows: Sequence[Row]) -> bytes:
             axes.step(seconds, ms, where="post", label=way, color=colour)
         axes.set(xscale="log", yscale="log", title=f"{row.model} from {row.donor}")
         axes.set(xlabel="time spent, s", ylabel="estimated latency, ms")
+        for axis in (axes.xaxis, axes.yaxis):
+            # Labels at 1, 2 and 5 of each decade: more would overlap within one.
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_formatter(NullFormatter())
         axes.legend()
     for axes in figure.axes[len(own) :]:
         axes.remove()

@@ -17,7 +17,7 @@ wherever a row holds a vector, and the only one when a group has few output chan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd, prod
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,11 +38,14 @@ from tvm_ext.target import CpuTarget
 
 _MOST_T_I = 32
 _MOST_POSITIONS = 14
+_MOST_VECTORS = 5
 # Registers that a tile of channels leaves free: neighbouring taps read the same columns, and LLVM
 # keeps their broadcasts from one tap to the next, by spilling accumulators where it must.
 _SPARE_REGISTERS = 3
 # Cycles to take one element of the output out of a tile of channels.
 _UNPACK_CYCLES = 2.0
+# Cycles in which a vector comes from the L2 cache.
+_L2_CYCLES = 1.6
 
 
 @register
@@ -86,13 +89,11 @@ class Gspc(Algorithm[ConvWorkload]):
             **common, "t_o": tile.channels, "over": "columns",
             "high": min(tile.high, chunk) if len(g.out) == 2 else tile.high, "width": tile.vectors,
         }  # fmt: skip
-        lanes = gcd(outputs, target.lanes)
-        wide = [t for t in cuts.divisors(outputs) if t % lanes == 0 and t <= 3 * target.lanes]
         channels = [
             {**common, "t_o": t_o, "over": "channels", "high": 1, "width": width}
-            for t_o in wide
+            for t_o in cuts.divisors(outputs, _MOST_VECTORS * target.lanes)
             for width in range(1, min(g.out[-1], _MOST_POSITIONS) + 1)
-            if registers_needed(Tile(width, t_o // lanes), target) + _SPARE_REGISTERS
+            if registers_needed(Tile(width, _vectors(t_o, target)[0]), target) + _SPARE_REGISTERS
             <= target.registers
         ]
         return min([columns, *channels], key=lambda p: self.cost(w, p, target))
@@ -107,7 +108,11 @@ class Gspc(Algorithm[ConvWorkload]):
             cycles = images * steps * cc.tile_cycles(tile, outputs, rows, columns, target)
         else:
             t_o, width = params["t_o"], params["width"]
-            step = cycles_a_step(Tile(width, t_o // gcd(t_o, target.lanes)))
+            vectors, lanes = _vectors(t_o, target)
+            step = cycles_a_step(Tile(width, vectors))
+            if 4 * steps * vectors * lanes > target.l1d:
+                # The tile's weights pass once for each `width` positions.
+                step = max(step, _L2_CYCLES * vectors)
             tiles = outputs // t_o * rows * -(-columns // width)
             cycles = images * (steps * step * tiles + _UNPACK_CYCLES * outputs * rows * columns)
         compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)
@@ -127,7 +132,9 @@ class Gspc(Algorithm[ConvWorkload]):
         kernel = cc.ColumnGeometry.of(w, target.lanes).kernel
         data = weights[0].reshape(w.groups, outputs // t_o, t_o, inputs // t_i, t_i, *kernel)
         taps = range(5, data.ndim)
-        return [np.ascontiguousarray(data.transpose(0, 1, 3, *taps, 4, 2))]
+        tiles = data.transpose(0, 1, 3, *taps, 4, 2)
+        spare = _stored(params, target) - t_o
+        return [np.pad(tiles, [(0, 0)] * (tiles.ndim - 1) + [(0, spare)])]
 
     def kernel(
         self,
@@ -137,6 +144,17 @@ class Gspc(Algorithm[ConvWorkload]):
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
         return emit.build(lambda: _emit(workload, params, target))
+
+
+def _vectors(t_o: int, target: CpuTarget) -> tuple[int, int]:
+    """Vectors that hold a tile's channels, the last one perhaps in part, and their lanes."""
+    lanes = min(target.lanes, 1 << (t_o - 1).bit_length())
+    return -(-t_o // lanes), lanes
+
+
+def _stored(params: Params, target: CpuTarget) -> int:
+    """Channels of a tile as the weights store them: with zeros up to whole vectors of them."""
+    return prod(_vectors(params["t_o"], target)) if params["over"] == "channels" else params["t_o"]
 
 
 def _column_tile(g: cc.ColumnGeometry, params: Params, target: CpuTarget) -> cc.ColumnTile:
@@ -150,7 +168,10 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     t_i, t_o, chunk = params["t_i"], params["t_o"], params["chunk"]
     inputs, outputs = w.in_channels // w.groups, w.out_channels // w.groups
     data = emit.argument("data", w.in_shape)
-    weight = emit.argument("weight", (w.groups, outputs // t_o, inputs // t_i, *g.kernel, t_i, t_o))
+    stored = _stored(params, target)
+    weight = emit.argument(
+        "weight", (w.groups, outputs // t_o, inputs // t_i, *g.kernel, t_i, stored)
+    )
     operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     data = emit.view(data, (w.batch, w.in_channels, *g.spatial))
@@ -189,8 +210,8 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         cc.emit_cover((chunk, *g.out[1:]), sizes, tile_at)
 
     def channels(n: Any, group: Any, first: Any, copy: Any, block: Any, local: Any) -> None:
-        lanes = gcd(t_o, target.lanes)
-        tile = cc.ColumnTile(params["width"], 1, t_o // lanes, lanes)
+        vectors, lanes = _vectors(t_o, target)
+        tile = cc.ColumnTile(params["width"], 1, vectors, lanes)
 
         def tile_at(*at: Any) -> None:
             *rows, column = at
@@ -235,7 +256,7 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         copy = stage_columns(w, g, t_i, data, n, group, first, chunk)
         local = None
         if params["over"] == "channels":
-            local = emit.workspace((chunk, *g.out[1:], t_o))
+            local = emit.workspace((chunk, *g.out[1:], stored))
         with emit.loop(outputs // t_o) as block:
             if local is None:
                 columns(n, group, first, copy, block)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
@@ -60,7 +61,8 @@ def fma_probe(target: CpuTarget) -> Probe:
 
     a = np.concatenate([np.full(lanes, 0.5), np.full(lanes, 0.25)]).astype("float32")
     arrays = [a, np.zeros((chains, lanes), "float32")]
-    return _probe(target, body, arrays, 2.0 * _STEPS * chains * lanes)
+    tensors = [tvm.runtime.tensor(array) for array in arrays]
+    return Probe(_compiled(target, body), tensors, 2.0 * _STEPS * chains * lanes)
 
 
 def measure_memory_bandwidth(target: CpuTarget) -> float:
@@ -77,13 +79,18 @@ def measure_memory_bandwidth(target: CpuTarget) -> float:
             tile.fill(lambda r, c, i: tile.get(r, c, i) + a[row, r, i])
         tile.each(lambda r, c, i: T.buffer_store(out, tile.get(r, c, i), [r, i]))
 
-    data = np.ones((rows, chains, lanes), "float32")
-    arrays = [data, np.zeros((chains, lanes), "float32")]
-    return _probe(target, body, arrays, data.nbytes).rate(_MEMORY_REPEATS)
+    def fill() -> None:
+        a = emit.argument("a", (rows, chains, lanes))
+        with T.serial(0, rows) as row, T.serial(0, chains) as c, T.vectorized(0, lanes) as i:
+            T.buffer_store(a, tirx.const(1.0, "float32"), [row, c, i])
+
+    # Filled in place: a copy of an array would be as large as this.
+    data = tvm.runtime.empty((rows, chains, lanes), "float32")
+    _compiled(target, fill)["main"](data)
+    out = tvm.runtime.tensor(np.zeros((chains, lanes), "float32"))
+    nbytes = 4.0 * rows * chains * lanes
+    return Probe(_compiled(target, body), [data, out], nbytes).rate(_MEMORY_REPEATS)
 
 
-def _probe(
-    target: CpuTarget, body: Callable[[], None], arrays: list[np.ndarray], work: float
-) -> Probe:
-    module = tvm.compile(tvm.IRModule({"main": emit.build(body)}), target=target.tvm).mod
-    return Probe(module, [tvm.runtime.tensor(array) for array in arrays], work)
+def _compiled(target: CpuTarget, body: Callable[[], None]) -> Any:
+    return tvm.compile(tvm.IRModule({"main": emit.build(body)}), target=target.tvm).mod
