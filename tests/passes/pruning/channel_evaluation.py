@@ -143,7 +143,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "nn.instance_norm": _instance_norm, "nn.prelu": _prelu, "nn.pad": _pad,
     "nn.softmax": _softmax, "nn.relu": lambda a, x: np.maximum(x, 0),
     "image.resize2d": _resize, "strided_slice": _strided_slice, "split": _split,
-    "sigmoid": lambda a, x: 1 / (1 + np.exp(-x)), "tanh": lambda a, x: np.tanh(x),
+    "sigmoid": lambda a, x: 0.5 * (1 + np.tanh(0.5 * x)), "tanh": lambda a, x: np.tanh(x),
     "add": lambda a, x, y: x + y, "subtract": lambda a, x, y: x - y,
     "multiply": lambda a, x, y: x * y, "matmul": lambda a, x, y: x @ y,
     "concat": lambda a, parts: np.concatenate(parts, int(a.axis)),
