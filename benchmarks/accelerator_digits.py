@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
 import torch
 
 import tvm_ext
 from benchmarks import digits
+from benchmarks.integer_session import integer_session
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.frontend.onnx_export import to_onnx
 
@@ -86,7 +88,7 @@ def measure(network: Trained, accelerator: Accelerator, activations: str) -> Dig
     quantized = tvm_ext.quantize(model, [image[None] for image in typical], options)
     exe = tvm_ext.build(quantized, accelerator=accelerator, tuning="none")
     ours = np.concatenate([exe(image[None]) for image in images])
-    theirs = _onnxruntime_results(quantized.SerializeToString(), images)
+    theirs = _onnxruntime_results(quantized, images)
     with torch.no_grad():
         real = network.model(torch.from_numpy(images)).numpy()
     # Outputs are dequantised: whole steps apart.
@@ -124,12 +126,7 @@ def check(rows: Sequence[DigitsRow]) -> None:
             )
 
 
-def _onnxruntime_results(model: bytes, images: np.ndarray) -> np.ndarray:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    # On x86-64, some operators on int8 run in float otherwise.
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+def _onnxruntime_results(model: onnx.ModelProto, images: np.ndarray) -> np.ndarray:
+    session = integer_session(model)
     (value,) = session.get_inputs()
     return np.concatenate([session.run(None, {value.name: image[None]})[0] for image in images])

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks import results, zoo
+from benchmarks.integer_session import integer_session
 from benchmarks.machine import describe_machine
 from tvm_ext.codegen.sizes import format_size, parse_size
 
@@ -108,8 +109,6 @@ def measure(case: Case, sram_bytes: int) -> Row:
     RuntimeError
         An output differs by more than one step.
     """
-    import onnxruntime
-
     import tvm_ext
     from tvm_ext.codegen.accelerator import Accelerator
     from tvm_ext.codegen.byoc import RUNTIME, SimulatedNetwork, partition
@@ -118,14 +117,7 @@ def measure(case: Case, sram_bytes: int) -> Row:
         form=case.form, activations=case.activations, per_channel=case.per_channel
     )
     model = tvm_ext.quantize(zoo.path(case.model), [zoo.sample_inputs(case.model)], options)
-    session_options = onnxruntime.SessionOptions()
-    session_options.log_severity_level = 3
-    # Without it, int8 activations of QDQ models are computed on real values.
-    session_options.add_session_config_entry("session.qdqisint8allowed", "1")
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), session_options, ["CPUExecutionProvider"],
-        disabled_optimizers=[NOT_THE_FILE],
-    )  # fmt: skip
+    session = integer_session(model, [NOT_THE_FILE])
     hardware = Accelerator(sram_bytes=sram_bytes)
     RUNTIME.use(SimulatedNetwork)
     exe = tvm_ext.build(model, accelerator=hardware)

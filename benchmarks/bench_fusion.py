@@ -24,6 +24,7 @@ from benchmarks.fusion_row import (
     bench_model,
 )
 from benchmarks.machine import describe_machine
+from benchmarks.timing_options import timing_options
 from benchmarks.tvm_threads import prepare_tvm_threads
 
 MODELS = (*zoo.NAMES, *zoo.FUSION_MODELS)
@@ -89,11 +90,8 @@ def section(rows: Sequence[Row], threads: Sequence[int], machine: dict[str, Any]
 
 @click.command()
 @click.option("--models", multiple=True, type=click.Choice(MODELS), help="Default: all.")
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), default=(1, 2))
 @click.option("--counts", is_flag=True, help="Compile and time nothing.")
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--min-time", default=0.2, show_default=True, help="Seconds a build and round.")
-@click.option("--write", is_flag=True, help="Update RESULTS.md.")
+@timing_options
 def main(
     models: tuple[str, ...], threads: tuple[int, ...], counts: bool, rounds: int, min_time: float,
     write: bool,

@@ -20,6 +20,7 @@ from benchmarks.accuracy import max_relative_error
 from benchmarks.build_cost import build_cost
 from benchmarks.engines import onnxruntime_engine, openvino_engine
 from benchmarks.machine import describe_machine
+from benchmarks.timing_options import timing_options
 from benchmarks.tvm_threads import prepare_tvm_threads, set_tvm_threads
 
 OURS, ORT, OPENVINO = "tvm_ext", "ONNX Runtime", "OpenVINO"
@@ -188,11 +189,8 @@ def _spread(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
 
 @click.command()
 @click.option("--models", multiple=True, type=click.Choice(zoo.NAMES), help="Default: all.")
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), default=(1, 2))
 @click.option("--target", default="native", show_default=True, help="native, or an LLVM CPU name.")
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--min-time", default=0.2, show_default=True, help="Seconds an engine and round.")
-@click.option("--write", is_flag=True, help="Update RESULTS.md.")
+@timing_options
 def main(
     models: tuple[str, ...],
     threads: tuple[int, ...],

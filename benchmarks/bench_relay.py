@@ -21,6 +21,7 @@ from rich.console import Console
 from benchmarks import harness, results, zoo
 from benchmarks.accuracy import max_relative_error
 from benchmarks.machine import describe_machine
+from benchmarks.timing_options import timing_options
 from benchmarks.tvm_threads import prepare_tvm_threads, set_tvm_threads
 
 # TVM starts its threads when it is imported, which `prepare_tvm_threads` must come before.
@@ -145,11 +146,8 @@ def _head(machine: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--models", multiple=True, type=click.Choice(zoo.NAMES), default=MODELS)
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), default=(1, 2))
 @click.option("--target", default="native", show_default=True, help="native, or an LLVM CPU name.")
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--min-time", default=0.2, show_default=True, help="Seconds a form and round.")
-@click.option("--write", is_flag=True, help="Update RESULTS.md.")
+@timing_options
 def main(
     models: tuple[str, ...],
     threads: tuple[int, ...],

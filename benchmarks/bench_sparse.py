@@ -18,6 +18,7 @@ from rich.progress import Progress
 from benchmarks import harness, results
 from benchmarks.machine import describe_machine
 from benchmarks.sparse_row import DEEPSPARSE, HEADER, ORT, Case, Row, bench_case
+from benchmarks.timing_options import timing_options
 from benchmarks.tvm_threads import prepare_tvm_threads
 
 CASES = (
@@ -82,10 +83,7 @@ def _timed(row: Row) -> bool:
     type=click.Choice(list(dict.fromkeys(case.model for case in CASES))),
     help="Default: all.",
 )
-@click.option("--threads", multiple=True, type=click.IntRange(min=1), default=(1, 2))
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--min-time", default=0.2, show_default=True, help="Seconds an engine and round.")
-@click.option("--write", is_flag=True, help="Update RESULTS.md.")
+@timing_options
 def main(
     models: tuple[str, ...], threads: tuple[int, ...], rounds: int, min_time: float, write: bool
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from types import TracebackType
 import numpy as np
 
 from benchmarks.engines import Inputs
+from benchmarks.own_interpreter import own_interpreter
 
 INTERPRETER = "TVM_EXT_DEEPSPARSE"
 """The environment variable that names a Python with DeepSparse."""
@@ -33,13 +33,7 @@ def interpreter() -> Path:
     DeepSparseError
         There is no such file.
     """
-    chosen = os.environ.get(INTERPRETER)
-    python = Path(chosen) if chosen else Path(sys.prefix) / "deepsparse" / "bin" / "python"
-    if not python.exists():
-        # In results, a path of this machine would mean nothing.
-        where = python if chosen else "deepsparse/bin/python in the environment"
-        raise DeepSparseError(f"not installed: there is no {where}")
-    return python
+    return own_interpreter(INTERPRETER, "deepsparse", DeepSparseError)
 
 
 class DeepSparseEngine:

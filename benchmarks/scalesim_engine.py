@@ -5,12 +5,12 @@ Accelerators using SCALE-Sim", ISPASS 2020) in an interpreter of its own: one la
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.own_interpreter import own_interpreter
 
 INTERPRETER = "TVM_EXT_SCALESIM"
 """The environment variable that names a Python with SCALE-Sim."""
@@ -149,13 +149,7 @@ def interpreter() -> Path:
     ScaleSimError
         There is no such file.
     """
-    chosen = os.environ.get(INTERPRETER)
-    python = Path(chosen) if chosen else Path(sys.prefix) / "scalesim" / "bin" / "python"
-    if not python.exists():
-        # In results, a path of this machine would mean nothing.
-        where = python if chosen else "scalesim/bin/python in the environment"
-        raise ScaleSimError(f"not installed: there is no {where}")
-    return python
+    return own_interpreter(INTERPRETER, "scalesim", ScaleSimError)
 
 
 def simulate(window: Window, array: Array) -> Report:

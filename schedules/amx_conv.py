@@ -18,7 +18,7 @@ from tvm_ext.schedules.amx_conv_kernel import band_extent, band_rows, emit_amx_c
 from tvm_ext.schedules.amx_conv_stage import channel_groups
 from tvm_ext.schedules.amx_costs import Passes, best_cut
 from tvm_ext.schedules.amx_planes import Planes
-from tvm_ext.schedules.amx_product import DEFAULT_PRODUCTS, PRODUCTS, TOLERANCES, TileCut
+from tvm_ext.schedules.amx_product import DEFAULT_PRODUCTS, TOLERANCES, TileCut, cut_space
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import lifted
 from tvm_ext.schedules.conv_prologue import pack_constants, supports_prologue
@@ -60,10 +60,7 @@ class AmxConv(Algorithm[ConvWorkload]):
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         blocks = _blocks(workload)
         return {
-            "tile": tuple(range(1, amx.ROWS + 1)),
-            "down": (1, 2),
-            "across": tuple(range(1, min(3, blocks) + 1)),
-            "products": tuple(PRODUCTS),
+            **cut_space(blocks),
             "rows": tuple(_rows(workload)),
             "pieces": tuple(range(1, blocks + 1)),
         }
@@ -75,10 +72,7 @@ class AmxConv(Algorithm[ConvWorkload]):
             positions = Planes.of(w, band_rows(w, rows)[1]).positions
             cut = best_cut(positions, blocks, DEFAULT_PRODUCTS)
             for pieces in sorted({1, min(target.cores, -(-blocks // cut.across))}):
-                params = {
-                    "tile": cut.rows, "down": cut.down, "across": cut.across,
-                    "products": cut.products, "rows": rows, "pieces": pieces,
-                }  # fmt: skip
+                params = {**cut.params, "rows": rows, "pieces": pieces}
                 options.append((self.cost(workload, params, target), params))
         return min(options, key=lambda option: option[0])[1]
 
@@ -87,11 +81,11 @@ class AmxConv(Algorithm[ConvWorkload]):
             return wrong
         w = lifted(workload)
         positions = Planes.of(w, band_rows(w, params["rows"])[1]).positions
-        problem = _cut(params).problem(positions, _blocks(w))
+        problem = TileCut.of(params).problem(positions, _blocks(w))
         return f"{self.name}: {problem}" if problem else ""
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
-        w, cut = lifted(workload), _cut(params)
+        w, cut = lifted(workload), TileCut.of(params)
         share, rows = band_rows(w, params["rows"])
         planes = Planes.of(w, rows)
         passes = Passes(
@@ -116,7 +110,7 @@ class AmxConv(Algorithm[ConvWorkload]):
         data = np.pad(data, [(0, blocks * amx.LANES - w.out_channels), (0, 0), (0, 0)])
         data = data.transpose(2, 1, 0).reshape(prod(w.kernel), w.in_channels, blocks, amx.LANES)
         panels = cuts.cut_panels(data, 2, params["across"], at=0)
-        words = pack_panels(panels, _cut(params).terms)
+        words = pack_panels(panels, TileCut.of(params).terms)
         return [words, *pack_constants(w, target, weights[1:])]
 
     def kernel(
@@ -137,7 +131,3 @@ def _blocks(w: ConvWorkload) -> int:
 def _rows(w: ConvWorkload) -> range:
     """How many rows of the convolution a band can have."""
     return range(rows_needed(w, 1), lifted(w).conv_spatial[0] + 1)
-
-
-def _cut(params: Params) -> TileCut:
-    return TileCut(params["tile"], params["down"], params["across"], params["products"])

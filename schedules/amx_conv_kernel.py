@@ -37,17 +37,16 @@ def band_rows(w: ConvWorkload, rows: int) -> tuple[int, int]:
 def emit_amx_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the loops."""
     flat = lifted(w)
-    cut = TileCut(params["tile"], params["down"], params["across"], params["products"])
+    cut = TileCut.of(params)
     share, rows = band_rows(flat, params["rows"])
     planes = Planes.of(flat, rows)
     groups, extent = channel_groups(w), band_extent(w)
     steps = groups * flat.kernel[0] * flat.kernel[1]
     blocks = -(-w.out_channels // _V)
     panels = -(-blocks // cut.across)
-    panel_words = steps * cut.step_words
 
     data = emit.argument("data", stored_shape(w.in_shape, _V))
-    weight = emit.argument("weight", (panels * panel_words,), "int32")
+    weight = emit.argument("weight", (panels * steps * cut.step_words,), "int32")
     constants = declare_constants(w, target)
     operands = declare_operands(w.epilogue, _V)
     out = emit.argument("out", stored_shape(w.out_shape, _V))
@@ -84,14 +83,7 @@ def emit_amx_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         multiply_panel(
             cut, planes.positions, steps,
             lambda step, term, position: source.place(staged, step, term, position),
-            lambda step, term, c: (
-                weight,
-                [panel * panel_words + step * cut.step_words + (term * cut.across + c) * _V * _V],
-            ),
-            finish,
-            lambda turn, turns: emit.prefetch_ahead(
-                weight, (panel + 1) * panel_words, panel_words, turn, turns
-            ),
+            weight, panel, finish,
         )  # fmt: skip
         if kept is not None:
             with emit.nest((cut.across, share)) as (c, i):

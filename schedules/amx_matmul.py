@@ -14,10 +14,10 @@ from tvm_ext.schedules import amx, cuts, emit
 from tvm_ext.schedules.amx_costs import Passes, best_cut
 from tvm_ext.schedules.amx_product import (
     DEFAULT_PRODUCTS,
-    PRODUCTS,
     TOLERANCES,
     Sums,
     TileCut,
+    cut_space,
     emit_tasks,
     multiply_panel,
 )
@@ -51,12 +51,8 @@ class AmxMatmul(Algorithm[MatmulWorkload]):
         return amx.supports_amx(target) and constant_right_side(workload)
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
-        blocks = _blocks(workload)
         return {
-            "tile": tuple(range(1, amx.ROWS + 1)),
-            "down": (1, 2),
-            "across": tuple(range(1, min(3, blocks) + 1)),
-            "products": tuple(PRODUCTS),
+            **cut_space(_blocks(workload)),
             "chunk": tuple(range(1, fold_batch(workload).m + 1)),
             "pieces": tuple(range(1, -(-workload.n // _V) + 1)),
         }
@@ -67,21 +63,18 @@ class AmxMatmul(Algorithm[MatmulWorkload]):
         for chunk in sorted({-(-rows // chunks) for chunks in range(1, min(most, rows) + 1)}):
             cut = best_cut(chunk, _blocks(workload), DEFAULT_PRODUCTS)
             for pieces in sorted({1, min(target.cores, -(-workload.n // cut.span))}):
-                params = {
-                    "tile": cut.rows, "down": cut.down, "across": cut.across,
-                    "products": cut.products, "chunk": chunk, "pieces": pieces,
-                }  # fmt: skip
+                params = {**cut.params, "chunk": chunk, "pieces": pieces}
                 options.append((self.cost(workload, params, target), params))
         return min(options, key=lambda option: option[0])[1]
 
     def check(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> str:
         if wrong := super().check(workload, params, target):
             return wrong
-        problem = _cut(params).problem(params["chunk"], _blocks(workload))
+        problem = TileCut.of(params).problem(params["chunk"], _blocks(workload))
         return f"{self.name}: {problem}" if problem else ""
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w, cut, chunk = workload, _cut(params), params["chunk"]
+        w, cut, chunk = workload, TileCut.of(params), params["chunk"]
         passes = Passes(
             cut, bands=-(-fold_batch(w).m // chunk), positions=chunk, staged=chunk,
             groups=-(-w.k // amx.DEPTH), taps=1, panels=-(-w.n // cut.span),
@@ -99,7 +92,7 @@ class AmxMatmul(Algorithm[MatmulWorkload]):
         target: CpuTarget,
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        cut = _cut(params)
+        cut = TileCut.of(params)
         panels = cuts.cut_panels(weight_matrix(workload, weights[0]), 1, cut.span, at=0)
         return [pack_panels(panels.reshape(len(panels), 1, -1, cut.across, _V), cut.terms)]
 
@@ -118,17 +111,12 @@ def _blocks(w: MatmulWorkload) -> int:
     return max(1, w.n // _V)
 
 
-def _cut(params: Params) -> TileCut:
-    return TileCut(params["tile"], params["down"], params["across"], params["products"])
-
-
 def _emit(w: MatmulWorkload, params: Params) -> None:
     """Declare the arguments and emit the loops."""
-    f, cut, chunk = fold_batch(w), _cut(params), params["chunk"]
+    f, cut, chunk = fold_batch(w), TileCut.of(params), params["chunk"]
     groups, panels = -(-w.k // amx.DEPTH), -(-w.n // cut.span)
-    panel_words = groups * cut.step_words
     left = emit.argument("left", w.lhs_shape)
-    weight = emit.argument("weight", (panels * panel_words,), "int32")
+    weight = emit.argument("weight", (panels * groups * cut.step_words,), "int32")
     operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     left, out = emit.view(left, (prod(w.lhs_shape),)), emit.view(out, (prod(w.out_shape),))
@@ -157,14 +145,7 @@ def _emit(w: MatmulWorkload, params: Params) -> None:
         multiply_panel(
             cut, chunk, groups,
             lambda step, term, position: (staged, [term, step, position, 0]),
-            lambda step, term, c: (
-                weight,
-                [panel * panel_words + step * cut.step_words + (term * cut.across + c) * _V * _V],
-            ),
-            finish,
-            lambda turn, turns: emit.prefetch_ahead(
-                weight, (panel + 1) * panel_words, panel_words, turn, turns
-            ),
+            weight, panel, finish,
         )  # fmt: skip
 
     emit_tasks(

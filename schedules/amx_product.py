@@ -13,6 +13,7 @@ from typing import Any
 from tvm import tirx
 
 from tvm_ext.schedules import amx, cuts, emit
+from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.emit import Index
 
 # Terms of the data and of the weights that are multiplied, in an order that loads few tiles twice.
@@ -42,6 +43,19 @@ class TileCut:
     down: int
     across: int
     products: int
+
+    @staticmethod
+    def of(params: Params) -> TileCut:
+        """What the parameters of a plan say."""
+        return TileCut(params["tile"], params["down"], params["across"], params["products"])
+
+    @property
+    def params(self) -> dict[str, int]:
+        """The parameters of a plan."""
+        return {
+            "tile": self.rows, "down": self.down, "across": self.across,
+            "products": self.products,
+        }  # fmt: skip
 
     @property
     def unit(self) -> int:
@@ -89,26 +103,42 @@ class TileCut:
         return ""
 
 
+def cut_space(blocks: int) -> dict[str, tuple[int, ...]]:
+    """The values of `TileCut.params` for so many vectors of outputs."""
+    return {
+        "tile": tuple(range(1, amx.ROWS + 1)),
+        "down": (1, 2),
+        "across": tuple(range(1, min(3, blocks) + 1)),
+        "products": tuple(PRODUCTS),
+    }
+
+
 def multiply_panel(
     cut: TileCut,
     positions: int,
     steps: int,
     data: Place,
-    weights: Place,
+    weight: Any,
+    panel: Index,
     finish: Callable[[Index, Sums], None],
-    ahead: Callable[[Index, int], None],
 ) -> None:
     """All sums of a panel, inside `amx.configured(cut.registers)`.
 
     Parameters
     ----------
-    data, weights
-        The place of the tile that starts at a position, and of the panel's tile of that number.
+    data
+        Where the tile of a step and a term starts that has a position first.
+    weight, panel
+        The words of all panels, as `split_words.pack_panels` orders them, and which it is.
     finish
         Takes a position, and the sums there by block of the panel and lane.
-    ahead
-        Called in turn (the first argument, of the second) to ask for the next panel.
     """
+    panel_words = steps * cut.step_words
+
+    def weights(step: Index, term: int, c: Index) -> tuple[Any, list[Index]]:
+        tile = (term * cut.across + c) * amx.ROWS * amx.LANES
+        return weight, [panel * panel_words + step * cut.step_words + tile]
+
     sums = [range(i * cut.across, (i + 1) * cut.across) for i in range(cut.down)]
     results = emit.workspace((cut.unit, cut.across, amx.LANES))
     units = cut.units(positions)
@@ -117,7 +147,10 @@ def multiply_panel(
         for tile in (tile for row in sums for tile in row):
             amx.zero(tile)
         with emit.loop(steps) as step:
-            ahead(u * steps + step, units * steps)
+            # The units take turns to ask for the next panel.
+            emit.prefetch_ahead(
+                weight, (panel + 1) * panel_words, panel_words, u * steps + step, units * steps
+            )
             _multiply_step(cut, sums, step, start, data, weights)
         for i, row in enumerate(sums):
             for c, tile in enumerate(row):

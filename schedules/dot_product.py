@@ -12,11 +12,10 @@ import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tvm
 from tvm import tirx
 
 from tvm_ext.schedules import vectors
-from tvm_ext.target import CpuTarget
+from tvm_ext.target import CpuTarget, cpu_features
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,4 @@ def dot_product(target: CpuTarget) -> DotProduct:
 
 @functools.lru_cache(maxsize=16)
 def _features(target: CpuTarget) -> frozenset[str]:
-    named = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target.tvm)}
-    given = [str(a) for a in target.llvm.get("mattr", ())]
-    named |= {a[1:] for a in given if a.startswith("+")}
-    return frozenset(named - {a[1:] for a in given if a.startswith("-")})
+    return frozenset(cpu_features(target.llvm))

@@ -157,13 +157,13 @@ def resolve(
         near = ", ".join(sorted(c for c in known if c[:3] == mcpu[:3])[:8]) or "see llc -mcpu=help"
         raise TargetError(f"unknown mcpu {mcpu!r} for {arch}; near it: {near}")
     try:
-        features = _features(config)
+        features = cpu_features(config)
     except (ValueError, TypeError, RuntimeError) as error:
         raise TargetError(f"target {target!r}: {error}") from error
-    isa, lanes, registers = _vector_unit(arch, features, config)
+    isa, lanes, registers = _vector_unit(arch, features)
     # Kernels ask Linux for the unit.
     linux = arch == "x86_64" and "linux" in triple
-    amx = linux and {"amx-tile", "amx-bf16"} <= _switched(features, config)
+    amx = linux and {"amx-tile", "amx-bf16"} <= features
     # LLVM doesn't use the unit by itself: code of the highest precision runs without it.
     used = amx and precision == "high"
     caches = _host_caches()
@@ -213,25 +213,17 @@ def _known_cpus(triple: str) -> frozenset[str]:
     return frozenset(str(cpu) for cpu in tvm.target.codegen.llvm_get_cpu_archlist(target))
 
 
-def _features(config: Mapping[str, Any]) -> set[str]:
-    return {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(Target(dict(config)))}
+def cpu_features(llvm: Mapping[str, Any]) -> set[str]:
+    """LLVM's names of what a target's code may use, with what its ``mattr`` adds and takes away."""
+    return {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(Target(dict(llvm)))}
 
 
 def _without_amx(config: Mapping[str, Any]) -> list[str]:
     """Attributes that switch off what a CPU has of AMX."""
-    return sorted(f"-{f}" for f in _features(config) if f.startswith("amx-"))
+    return sorted(f"-{f}" for f in cpu_features(config) if f.startswith("amx-"))
 
 
-def _switched(features: set[str], config: Mapping[str, Any]) -> set[str]:
-    """The features, with those that `mattr` adds and without those that it takes away."""
-    on = set(features)
-    on |= {a[1:] for a in config.get("mattr", ()) if a.startswith("+")}
-    on -= {a[1:] for a in config.get("mattr", ()) if a.startswith("-")}
-    return on
-
-
-def _vector_unit(arch: str, features: set[str], config: Mapping[str, Any]) -> tuple[str, int, int]:
-    on = _switched(features, config)
+def _vector_unit(arch: str, on: set[str]) -> tuple[str, int, int]:
     if arch != "x86_64":
         return "neon", 4, 32
     if "avx512f" in on:
@@ -245,7 +237,7 @@ def _vector_unit(arch: str, features: set[str], config: Mapping[str, Any]) -> tu
 def _runnable(host_cpu: str) -> tuple[str, ...]:
     host = {"kind": "llvm", "mcpu": host_cpu}
     arch = tvm.target.codegen.llvm_get_system_triple().split("-")[0]
-    isa = _vector_unit(arch, _features(host), host)[0]
+    isa = _vector_unit(arch, cpu_features(host))[0]
     return {"avx512": ("avx512", "avx2", "sse"), "avx2": ("avx2", "sse")}.get(isa, (isa,))
 
 

@@ -8,6 +8,7 @@ from math import inf
 
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.lowering.candidates import smallest_bytes
+from tvm_ext.codegen.lowering.check import bytes_alone
 from tvm_ext.codegen.lowering.choose import Choice, choose, shortlist
 from tvm_ext.codegen.lowering.footprint import Residency
 from tvm_ext.codegen.lowering.moves import Move
@@ -94,7 +95,9 @@ def stage_network(network: Network, accelerator: Accelerator) -> tuple[Stage, Ne
     steps = _with_folds(network, accelerator, steps_of(network, placement, accelerator))
     for step in steps:
         if isinstance(step, Nest):
-            _check_fits(step, accelerator)
+            needed = bytes_alone(accelerator, step)
+            if needed > accelerator.sram_bytes:
+                raise too_large(step, needed, accelerator)
     schedule = _schedule(network, placement, steps)
     placed = ResidencySearch(accelerator, schedule).best()
     stage, choices = Stage(network, accelerator, placement, steps, schedule, placed), Choices()
@@ -124,13 +127,6 @@ def _with_folds(
             if cycles[1] < cycles[0]:
                 made[-1] = fold
     return made
-
-
-def _check_fits(nest: Nest, accelerator: Accelerator) -> None:
-    residency = Residency((False,) * len(nest.inputs))
-    needed = smallest_bytes(accelerator, nest, residency)
-    if needed > accelerator.sram_bytes:
-        raise too_large(nest, needed, accelerator)
 
 
 def _schedule(network: Network, placement: Placement, steps: Sequence[Nest | Move]) -> Schedule:

@@ -15,6 +15,11 @@ from tvm_ext.codegen.lowering.views import place_tensors
 from tvm_ext.codegen.network import Network
 
 
+def bytes_alone(accelerator: Accelerator, nest: Nest) -> int:
+    """SRAM that a layer's smallest tile takes, all of its tensors in system memory."""
+    return smallest_bytes(accelerator, nest, Residency((False,) * len(nest.inputs)))
+
+
 class RoomCheck:
     """Looks for the layer that doesn't fit; what is known of one layer serves others like it.
 
@@ -61,6 +66,5 @@ class RoomCheck:
 
     def _bytes(self, nest: Nest) -> int:
         if nest.signature not in self._needed:
-            residency = Residency((False,) * len(nest.inputs))
-            self._needed[nest.signature] = smallest_bytes(self._accelerator, nest, residency)
+            self._needed[nest.signature] = bytes_alone(self._accelerator, nest)
         return self._needed[nest.signature]

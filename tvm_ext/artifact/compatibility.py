@@ -7,14 +7,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import tvm
-
 from tvm_ext.artifact.members import FORMAT_VERSION
 from tvm_ext.errors import ArtifactError, TargetError
 from tvm_ext.plan import Plan
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.amx import FEATURES as AMX
-from tvm_ext.target import CpuTarget, resolve
+from tvm_ext.target import CpuTarget, cpu_features, resolve
 
 # Features of which LLVM makes instructions by itself; the rest tune or need intrinsics.
 _ISA_PREFIXES = (
@@ -30,8 +28,7 @@ def versions() -> dict[str, str]:
 
 def isa(llvm: Mapping[str, Any]) -> set[str]:
     """The instruction sets that code for a target may use."""
-    on = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(dict(llvm)))}
-    return {feature for feature in on if feature.startswith(_ISA_PREFIXES)}
+    return {feature for feature in cpu_features(llvm) if feature.startswith(_ISA_PREFIXES)}
 
 
 def needed(plan: Plan, target: CpuTarget) -> set[str]:
