@@ -231,3 +231,12 @@ def test_a_product_reads_a_residual_in_its_own_order_only():
 
     with pytest.raises(NoKernel, match="reads its operands in order"):
         _form(body, x=(2, 5, 4), y=(2, 4, 6), z=(5, 12))
+
+
+def test_a_result_of_more_dimensions_that_does_not_need_the_product():
+    def body(emit, x):
+        emit(op.matmul(x, emit(op.permute_dims(x))))
+        return op.reshape(x, (1, 1, 8))
+
+    with pytest.raises(NoKernel, match="isn't part of the result"):
+        _form(body, x=(1, 8))

@@ -55,7 +55,10 @@ class GroupReader:
         back: tuple[Move, ...] = ()
         inputs: tuple[Source, ...] = ()
         if self.anchor is not None:
-            undone = inverse(self._way_out(self.exit) or (), self.shape)
+            way = self._way_out(self.exit)
+            if way is None:
+                raise NoKernel(f"{self.anchor[0].name} isn't part of the result")
+            undone = inverse(way, self.shape)
             if undone is None:
                 raise NoKernel("it would store a part of the result only, or elements twice")
             back = undone
