@@ -58,7 +58,7 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
         f = fold_batch(workload)
-        tile = gemm_cuts.best_panel_tile(f.m, f.n, target)
+        tile = gemm_cuts.best_panel_tile(f.m, f.n, target, f.lhs.strides[-2])
         parts = gemm_cuts.best_parts(f.k, tile, target)
         chunks, pieces = gemm_cuts.share_out(f.m, f.n, f.k, parts, tile, target, prod(f.batch))
         copy = f.m > 2 * tile.rows or not _readable(f, target)
@@ -69,7 +69,8 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
         f = fold_batch(workload)
-        share = gemm_cuts.panel_efficiency(Tile(params["tile"], params["blocks"]), f.m, f.n, target)
+        tile = Tile(params["tile"], params["blocks"])
+        share = gemm_cuts.panel_efficiency(tile, f.m, f.n, target, f.lhs.strides[-2])
         cores = costs.busy_cores(prod(f.batch) * params["chunks"] * params["pieces"], target)
         compute = 2 * f.macs / share
         if params["copy"]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from tvm_ext.schedules import cuts
-from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
+from tvm_ext.schedules.tiles import Tile, cycles_a_step, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
 
 # Waking the threads takes about as long as one core needs for this many operations.
@@ -12,6 +14,11 @@ PARALLEL_FLOPS = 500_000
 _CHUNK_SHARE = 0.5
 _PANEL_SHARE = 0.125
 _MOST_PARTS = 64
+# Addresses this far apart share a set of the L1 cache: a page, as its index is taken from there.
+_L1_PERIOD = 4096
+_LINE = 64
+# Cycles for a row's line that another row of the tile pushed out, from the L2 cache.
+_CONFLICT_CYCLES = 1
 
 
 def panel_tiles(rows: int, n: int, target: CpuTarget) -> list[Tile]:
@@ -19,20 +26,30 @@ def panel_tiles(rows: int, n: int, target: CpuTarget) -> list[Tile]:
     return legal_tiles(rows, max(1, n // target.lanes), target)
 
 
-def panel_efficiency(tile: Tile, rows: int, n: int, target: CpuTarget) -> float:
-    """Share of the FMA peak, with the columns that overlapped panels compute twice."""
+def panel_efficiency(tile: Tile, rows: int, n: int, target: CpuTarget, stride: int = 1) -> float:
+    """Share of the FMA peak, with the columns that overlapped panels compute twice.
+
+    `stride` is that of the left side's rows, in floats: where more lines of a tile's rows share a
+    set of the L1 cache than it has ways, each step finds them gone.
+    """
     span = tile.columns * target.lanes
     panels = -(-n // span)
-    return efficiency(tile, rows, panels * tile.columns, target) * n / (panels * span)
+    share = efficiency(tile, rows, panels * tile.columns, target) * n / (panels * span)
+    sets = _L1_PERIOD // max(_LINE, gcd(4 * stride, _L1_PERIOD))
+    # One way is for the weights that pass through.
+    if -(-min(tile.rows, rows) // sets) > target.l1d // _L1_PERIOD - 1:
+        cycles = cycles_a_step(tile)
+        share *= cycles / (cycles + _CONFLICT_CYCLES * tile.rows)
+    return share
 
 
-def best_panel_tile(rows: int, n: int, target: CpuTarget) -> Tile:
+def best_panel_tile(rows: int, n: int, target: CpuTarget, stride: int = 1) -> Tile:
     """The register tile of highest modelled efficiency; ties go to the narrowest panel, of which
-    most rows fit the L1 cache."""
+    most rows fit the L1 cache. `stride` as for `panel_efficiency`."""
     return max(
         panel_tiles(rows, n, target),
         key=lambda t: (
-            round(panel_efficiency(t, rows, n, target), 3),
+            round(panel_efficiency(t, rows, n, target, stride), 3),
             -t.columns,
             t.rows,
         ),

@@ -45,8 +45,9 @@ class Matmul(Algorithm[MatmulWorkload]):
         }
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
-        w, rows = workload, fold_batch(workload).m
-        tile = gemm_cuts.best_panel_tile(rows, w.n, target)
+        w, folded = workload, fold_batch(workload)
+        rows = folded.m
+        tile = gemm_cuts.best_panel_tile(rows, w.n, target, folded.lhs.strides[-2])
         parts = gemm_cuts.best_parts(w.k, tile, target)
         chunks, pieces = gemm_cuts.share_out(rows, w.n, w.k, parts, tile, target)
         return {
@@ -55,9 +56,10 @@ class Matmul(Algorithm[MatmulWorkload]):
         }  # fmt: skip
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w, rows = workload, fold_batch(workload).m
+        w, folded = workload, fold_batch(workload)
+        rows = folded.m
         share = gemm_cuts.panel_efficiency(
-            Tile(params["tile"], params["blocks"]), rows, w.n, target
+            Tile(params["tile"], params["blocks"]), rows, w.n, target, folded.lhs.strides[-2]
         )
         cores = costs.busy_cores(params["chunks"] * params["pieces"], target)
         # Weights come from memory once, and from the next cache level again for each chunk.

@@ -37,6 +37,15 @@ def test_attributes_count() -> None:
     assert without.isa == "avx2"
 
 
+def test_llvm_gets_our_options_unless_told_otherwise() -> None:
+    ours = {str(option) for option in resolve("znver4").tvm.attrs["cl-opt"]}
+    assert "-misched-cyclicpath:bool=false" in ours
+    theirs = ["-misched-cyclicpath:bool=true", "-vectorize-loops:bool=false"]
+    chosen = resolve({**_X86, "mcpu": "znver4", "cl-opt": theirs}).tvm
+    assert [str(option) for option in chosen.attrs["cl-opt"]] == theirs
+    assert "cl-opt" not in resolve("znver4").llvm
+
+
 def test_native_is_the_host() -> None:
     host = resolve()
     assert host.is_host

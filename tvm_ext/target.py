@@ -18,6 +18,10 @@ from tvm_ext.threads import default_threads
 # With "high", products may be of numbers rounded to 16 bits and more, as the names of
 # `torch.set_float32_matmul_precision` say.
 PRECISIONS = ("highest", "high")
+# LLVM takes a tile's loop for one that waits for its loads, where the CPU's model has room for few
+# operations in flight (Zen 4 and 5), and moves the loads of several steps ahead: they don't fit
+# the registers, and the tile goes through memory at half of the peak.
+_LLVM_OPTIONS = ("-misched-cyclicpath:bool=false",)
 _CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
 _NOMINAL_HZ = 3.0e9
@@ -68,8 +72,11 @@ class CpuTarget:
 
     @property
     def tvm(self) -> Target:
-        """The TVM target."""
-        return Target(dict(self.llvm))
+        """The TVM target, with LLVM's options for our kernels."""
+        options = [str(option) for option in self.llvm.get("cl-opt", ())]
+        chosen = {option.partition("=")[0] for option in options}
+        ours = [option for option in _LLVM_OPTIONS if option.partition("=")[0] not in chosen]
+        return Target({**self.llvm, "cl-opt": [*options, *ours]})
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.schedules.kernels import HOST, NEON
+from tests.schedules.kernels import AVX512, HOST, NEON
 from tvm_ext.schedules import gemm_cuts
 from tvm_ext.schedules.tiles import Tile
 
@@ -40,3 +40,20 @@ def test_panel_efficiency_counts_columns_computed_twice() -> None:
     overlapped = gemm_cuts.panel_efficiency(Tile(6, 2), 12, 5 * NEON.lanes, NEON)
     assert overlapped == pytest.approx(5 / 6)
     assert gemm_cuts.best_panel_tile(120, 5 * NEON.lanes, NEON).columns in (1, 5)
+
+
+def test_rows_a_page_apart_get_a_tile_whose_lines_the_l1_cache_holds() -> None:
+    cpu = replace(AVX512, l1d=32 << 10)  # eight ways
+    apart = gemm_cuts.best_panel_tile(120, 20 * 16, cpu, stride=1024)
+    assert apart.rows < 8 < gemm_cuts.best_panel_tile(120, 20 * 16, cpu).rows
+    # Half a page apart they share two sets, and an odd number of lines apart all of them.
+    for stride in (512, 16 * 63):
+        assert gemm_cuts.best_panel_tile(120, 20 * 16, cpu, stride).rows > 8
+    assert gemm_cuts.panel_efficiency(Tile(14, 2), 120, 320, cpu, 1024) < 0.75
+
+
+def test_few_rows_never_conflict() -> None:
+    for stride in (1, 1024):
+        assert gemm_cuts.panel_efficiency(Tile(14, 2), 4, 320, AVX512, stride) == pytest.approx(
+            gemm_cuts.panel_efficiency(Tile(14, 2), 4, 320, AVX512)
+        )

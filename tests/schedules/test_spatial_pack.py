@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.schedules import oracles, pooled_convolutions
@@ -21,6 +23,7 @@ from tests.schedules.kernels import HOST, TARGETS, assembly
 from tests.schedules.oracles import conv_workload
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.target import resolve
 
 V = HOST.lanes
 
@@ -148,3 +151,14 @@ def test_the_rows_of_a_pool_are_fetched_before_they_are_stored() -> None:
         assembly("spatial_pack", x, HOST, (0, V), tile=8).count("prefetch") for x in (w, pooled)
     )
     assert fetching > plain
+
+
+@pytest.mark.parametrize("mcpu", ["znver4", "sapphirerapids", "core-avx2"])
+def test_the_tile_stays_in_registers(mcpu: str) -> None:
+    cpu = resolve({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": mcpu})
+    text = assembly(
+        "spatial_pack", conv_workload(128, (28, 28), 512, 1), cpu, (cpu.lanes, cpu.lanes)
+    )
+    through_memory = re.findall(r"vmov[au]ps\s.*%rsp", text)
+    assert text.count("vfmadd") > 100
+    assert len(through_memory) < 20

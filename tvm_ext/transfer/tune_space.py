@@ -15,7 +15,7 @@ from tvm_ext.target import CpuTarget
 
 def schedule_target(cpu: CpuTarget) -> Target:
     """The TVM target with the number of cores, which MetaSchedule asks for."""
-    return Target({**cpu.llvm, "num-cores": cpu.cores})
+    return Target({**cpu.tvm.export(), "num-cores": cpu.cores})
 
 
 def tune_context(
