@@ -59,6 +59,17 @@ def _lifted(operand: Operand, out: Shape) -> Operand:
     return operand
 
 
+def whole_operands(
+    epilogue: Epilogue, operands: Sequence[Any], out_shape: Sequence[int]
+) -> list[Any]:
+    """The operands that have an element for each of the output's, where the output has it."""
+    return [
+        x
+        for x, o in zip(operands, epilogue.operands, strict=True)
+        if o.shape == tuple(out_shape) and not o.repeat and o.view is None
+    ]
+
+
 class _RepeatedRow:
     """An operand with repeated elements, read at positions that are numbered in one row."""
 

@@ -10,6 +10,7 @@ import contextlib
 from math import prod
 from typing import Any
 
+from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_stage, cuts, emit
@@ -17,10 +18,18 @@ from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
 from tvm_ext.schedules.conv_prologue import declare_constants
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands, lifted_epilogue
+from tvm_ext.schedules.emit_epilogue import (
+    apply_epilogue,
+    declare_operands,
+    lifted_epilogue,
+    whole_operands,
+)
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_stage import RollingPool
 from tvm_ext.target import CpuTarget
+
+# Steps of the reduction beyond which the lines of a tile's results cost nothing to wait for.
+_SHORT_REDUCTION = 512
 
 
 def group_blocks(w: ConvWorkload, target: CpuTarget) -> int:
@@ -67,6 +76,10 @@ def emit_spatial_pack(
     flat_weight = emit.view(weight, (w.groups * panels * panel_floats,))
     data = conv_stage.lifted_input(w, g, data, block_in)
     epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, block_out)
+
+    wanted = []
+    if not w.pool and per_group * prod(g.kernel) <= _SHORT_REDUCTION:
+        wanted = [out, *whole_operands(epilogue, operands, (w.batch, w.out_channels, *g.out))]
 
     extent, chunk = chunk_extent(w, g), params["chunk"]
     pieces = params["pieces"]
@@ -126,12 +139,24 @@ def emit_spatial_pack(
             ) -> None:
                 acc = emit.RegisterTile(size, width, v)
                 acc.zero()
+                at_row = (0,) if g.flat else (*origin[:-1], origin[-1] + row)
+
+                def ask_for_results(turn: Any) -> None:
+                    """Ask for a share of the lines that the tile writes, and of those it adds."""
+                    share = -(-size // (per_group // step))
+                    for i in range(share):
+                        x = start + column + tirx.min(turn * share + i, size - 1)
+                        for buffer in wanted:
+                            for c in range(width):
+                                emit.prefetch(buffer, [n, block0 + c, *at_row, x, 0], 1)
+
                 with contextlib.ExitStack() as loops:
                     co = loops.enter_context(emit.loop(per_group // step))
                     # The tiles of a panel take turns in asking for the next panel's weights.
                     following = (group * panels + panel + 1) * panel_floats
                     now = turn * (per_group // step) + co
                     emit.prefetch_ahead(flat_weight, following, panel_floats, now, turns)
+                    ask_for_results(co)
                     taps = loops.enter_context(emit.nest(g.kernel))
                     ci = loops.enter_context(emit.loop(step, "unroll"))
                     acc.multiply_add(
@@ -141,7 +166,6 @@ def emit_spatial_pack(
                         ),
                         lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
                     )  # fmt: skip
-                at_row = (0,) if g.flat else (*origin[:-1], origin[-1] + row)
 
                 def store(x: Any, c: Any, lane: Any) -> None:
                     index = [n, block0 + c, *at_row, start + column + x, lane]

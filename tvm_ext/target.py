@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import tvm
@@ -13,6 +12,8 @@ from tvm.target import Target
 
 from tvm_ext.errors import OptionError, TargetError
 from tvm_ext.host_amx import host_has_amx
+from tvm_ext.host_caches import host_caches
+from tvm_ext.target_text import target_config
 from tvm_ext.threads import default_threads
 
 # With "high", products may be of numbers rounded to 16 bits and more, as the names of
@@ -22,7 +23,6 @@ PRECISIONS = ("highest", "high")
 # operations in flight (Zen 4 and 5), and moves the loads of several steps ahead: they don't fit
 # the registers, and the tile goes through memory at half of the peak.
 _LLVM_OPTIONS = ("-misched-cyclicpath:bool=false",)
-_CACHE_DEFAULTS = {"l1d": 32 << 10, "l2": 512 << 10, "l3": 8 << 20}
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
 _NOMINAL_HZ = 3.0e9
 # Last-level cache over memory bandwidth, as one core sees them on desktop and server parts.
@@ -140,7 +140,7 @@ def resolve(
             return target
         runs = resolve(target.llvm, precision).is_host
         return replace(target, precision=precision, is_host=runs)
-    config = _config(target)
+    config = target_config(target)
     if config.get("kind", "llvm") != "llvm":
         raise TargetError(f"target kind {config['kind']!r} is not supported; allowed: llvm")
     config["kind"] = "llvm"
@@ -173,7 +173,7 @@ def resolve(
     amx = linux and {"amx-tile", "amx-bf16"} <= features
     # LLVM doesn't use the unit by itself: code of the highest precision runs without it.
     used = amx and precision == "high"
-    caches = _host_caches()
+    caches = host_caches()
     return CpuTarget(
         llvm=config,
         isa=isa,
@@ -187,31 +187,6 @@ def resolve(
         amx=amx,
         precision=precision or "highest",
     )
-
-
-def _config(target: str | Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(target, str):
-        return dict(target)
-    if target == "native":
-        return {"kind": "llvm"}
-    words = target.split()
-    config: dict[str, Any] = {"kind": "llvm"}
-    for i, word in enumerate(words):
-        key, eq, value = word.lstrip("-").partition("=")
-        if eq and key in ("mcpu", "mtriple", "mattr", "device"):
-            config[key] = value.split(",") if key == "mattr" else value
-        elif eq and key in ("num-cores", "opt-level"):
-            config[key] = int(value)
-        elif i == 0 and not word.startswith("-"):
-            config.update({"kind": "llvm"} if word == "llvm" else {"mcpu": word})
-            if word in ("cuda", "opencl", "vulkan", "metal", "rocm", "c", "hexagon", "webgpu"):
-                raise TargetError(f"target kind {word!r} is not supported; allowed: llvm")
-        else:
-            raise TargetError(
-                f"target {target!r}: can't read {word!r}; "
-                "allowed: native, an mcpu name, or llvm -mtriple= -mcpu= -mattr="
-            )
-    return config
 
 
 @functools.cache
@@ -246,22 +221,6 @@ def _runnable(host_cpu: str) -> tuple[str, ...]:
     arch = tvm.target.codegen.llvm_get_system_triple().split("-")[0]
     isa = _vector_unit(arch, cpu_features(host))[0]
     return {"avx512": ("avx512", "avx2", "sse"), "avx2": ("avx2", "sse")}.get(isa, (isa,))
-
-
-@functools.cache
-def _host_caches() -> dict[str, int]:
-    sizes = dict(_CACHE_DEFAULTS)
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            level = (index / "level").read_text().strip()
-            kind = (index / "type").read_text().strip()
-            size = (index / "size").read_text().strip()
-        except OSError:
-            continue
-        key = "l1d" if level == "1" and kind == "Data" else f"l{level}"
-        if key in sizes and kind in ("Data", "Unified") and size.endswith("K"):
-            sizes[key] = int(size[:-1]) << 10
-    return sizes
 
 
 @functools.cache
