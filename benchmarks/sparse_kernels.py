@@ -15,7 +15,10 @@ from tvm_ext.schedules.peak import Probe
 from tvm_ext.sparsity import summarize
 from tvm_ext.target import CpuTarget
 
-SCHEMES = {"block_sparse": "block16", "csr": "unstructured", "fkw": "pattern"}
+SCHEMES = {
+    "sparse_spatial_pack": "block16", "block_sparse": "block16", "csr": "unstructured",
+    "fkw": "pattern",
+}  # fmt: skip
 """The algorithms, and how the weights are pruned for each."""
 
 # These take fewer multiplications than the convolution has.

@@ -71,30 +71,36 @@ class Source:
         return self.buffer[(*lead, base // block, *at, lane)]
 
 
+def staged_extents(g: ConvGeometry, count: int) -> tuple[int, ...]:
+    """Spatial extents of what a task of `count` rows stages; see `stage`."""
+    if g.flat:
+        return (count, *g.staged[1:]) if g.must_stage else (1, count)
+    *slices, rows = (d * (k - 1) + 1 for d, k in zip(g.dilation, g.kernel[:-1], strict=False))
+    return (*slices, (count - 1) * g.stride[-2] + rows, g.staged[-1])
+
+
 def stage(
     w: ConvWorkload, g: ConvGeometry, data: Any, block: int,
     n: Any, group: Any, origin: Sequence[Any], count: int, constants: Sequence[Any] = (),
+    room: int = 0,
 ) -> Source:  # fmt: skip
     """Copy what one task reads after the prologue, whose `constants` it takes, padded with zeros.
 
     A task computes `count` rows of one group, which start at `origin` in the output's dimensions
     without the last: rows of one slice, where there are three. A flat convolution's counts in the
     first dimension of what it stages.
+
+    With `room` for so many rows the copy is flat, and elements lie in it as if there were so many.
     """
     per_group = w.in_channels // w.groups
     lanes = block or 1
     # A group may start inside a block: then the copy is of its own channels, lane by lane.
     aligned = bool(block) and (w.groups == 1 or per_group % block == 0)
     channels = -(-per_group // lanes)
-    if g.flat and not g.must_stage:
-        local = (1, count)
-    elif g.flat:
-        local = (count, *g.staged[1:])
-    else:
-        *slices, rows = (d * (k - 1) + 1 for d, k in zip(g.dilation, g.kernel[:-1], strict=False))
-        local = (*slices, (count - 1) * g.stride[-2] + rows, g.staged[-1])
-    extents = (1, prod(local)) if g.flat else local
-    copy = emit.workspace((channels, *extents) + ((block,) if block else ()))
+    local = staged_extents(g, count)
+    within = staged_extents(g, room or count)
+    shape = (channels, *((1, prod(within)) if g.flat else within)) + ((block,) if block else ())
+    copy = emit.workspace((prod(shape),) if room else shape)
 
     def value(c: Any, where: Sequence[Any], lane: Any) -> tirx.Expr:
         if not block:
@@ -111,7 +117,8 @@ def stage(
         return processed(w, constants, channel, x)
 
     def put(c: Any, at: Sequence[Any], lane: Any, x: tirx.Expr) -> None:
-        T.buffer_store(copy, x, [c, *at] + ([lane] if block else []))
+        index = [c, *at] + ([lane] if block else [])
+        T.buffer_store(copy, x, [emit.flat_index(index, shape)] if room else index)
 
     if g.flat:
         with (

@@ -28,18 +28,14 @@ from tvm_ext.schedules.conv_prologue import (
 )
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds, supports_pool
-from tvm_ext.schedules.spatial_pack_kernel import (
-    chunk_extent,
-    emit_spatial_pack,
-    group_blocks,
-    reduction_step,
-)
+from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
+from tvm_ext.schedules.spatial_pack_weights import DenseWeights, group_blocks, reduction_step
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
 
 # Beyond this many chunks nothing gets better.
-_MOST_TASKS = 64
-_TASK_SECONDS = 2e-7
+MOST_TASKS = 64
+TASK_SECONDS = 2e-7
 
 
 @register
@@ -77,7 +73,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
             "pieces": tuple(range(1, group_blocks(workload, target) + 1)),
-            "stage": (True,) if _must_stage(workload, g) else (False, True),
+            "stage": (True,) if must_stage(workload, g) else (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
@@ -88,7 +84,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         by_position = g.flat and not g.must_stage
         unit = tile.rows if by_position else 1
         options = []
-        for tasks in range(1, min(extent, _MOST_TASKS) + 1):
+        for tasks in range(1, min(extent, MOST_TASKS) + 1):
             share = -(-extent // tasks)
             chunk = min(extent, -(-share // unit) * unit)
             if -(-extent // chunk) != tasks:
@@ -96,7 +92,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
             for pieces in sorted({1, min(target.cores, panels)}):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
-                    "stage": _must_stage(w, g),
+                    "stage": must_stage(w, g),
                 }  # fmt: skip
                 options.append((self.cost(w, params, target), tasks * pieces, params))
         return min(options, key=lambda option: option[:2])[-1]
@@ -130,7 +126,7 @@ class SpatialPack(Algorithm[ConvWorkload]):
         weights = w.weight_bytes * padded
         reread = costs.reread(weights, tasks - 1, target)
         work = multiply + (staging + spilled) * tasks * w.groups + reread
-        work += tasks * w.groups * _TASK_SECONDS + stage_seconds(w, target)
+        work += tasks * w.groups * TASK_SECONDS + stage_seconds(w, target)
         return costs.shared_out(work, jobs, w.bytes, target)
 
     def pack(
@@ -163,9 +159,10 @@ class SpatialPack(Algorithm[ConvWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
-        return emit.build(lambda: emit_spatial_pack(workload, params, target, layout))
+        weights = DenseWeights(workload, params, target)
+        return emit.build(lambda: emit_spatial_pack(workload, params, target, layout, weights))
 
 
-def _must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
+def must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
     """Whether the multiply-adds can't read the input in place."""
     return g.must_stage or w.prologue is not None

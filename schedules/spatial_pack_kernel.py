@@ -1,4 +1,4 @@
-"""The loops of spatial pack convolution.
+"""The loops of spatial pack convolution, dense and sparse.
 
 A task takes a chunk of rows and a piece of the output channels: each panel of weights passes over
 the chunk's input, which stays in cache. With a pool stage the rows are the pool's.
@@ -6,7 +6,6 @@ the chunk's input, which stays in cache. With a pool stage the rows are the pool
 
 from __future__ import annotations
 
-import contextlib
 from math import prod
 from typing import Any
 
@@ -15,7 +14,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_stage, cuts, emit
 from tvm_ext.schedules.base import Params
-from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
+from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_prologue import declare_constants
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import (
@@ -26,20 +25,11 @@ from tvm_ext.schedules.emit_epilogue import (
 )
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_stage import RollingPool
+from tvm_ext.schedules.spatial_pack_weights import Place, Weights, group_blocks
 from tvm_ext.target import CpuTarget
 
 # Steps of the reduction beyond which the lines of a tile's results cost nothing to wait for.
 _SHORT_REDUCTION = 512
-
-
-def group_blocks(w: ConvWorkload, target: CpuTarget) -> int:
-    """Vectors of output channels in one group."""
-    return -(-(w.out_channels // w.groups) // target.lanes)
-
-
-def reduction_step(w: ConvWorkload, target: CpuTarget) -> int:
-    """Input channels that the inner loop unrolls."""
-    return channel_step(w.in_channels // w.groups, target.lanes)
 
 
 def chunk_extent(w: ConvWorkload, g: ConvGeometry) -> int:
@@ -52,28 +42,28 @@ def chunk_extent(w: ConvWorkload, g: ConvGeometry) -> int:
 
 
 def emit_spatial_pack(
-    w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
+    w: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int], weights: Weights
 ) -> None:
-    """Declare the arguments and emit the loops over tasks, panels and tiles."""
+    """Declare the arguments and emit the loops over tasks, panels and tiles.
+
+    `weights` has the innermost ones, over what a tile is multiplied with.
+    """
     g, v = ConvGeometry.of(w), target.lanes
     block_in, block_out = layout
-    width, step, blocks = params["blocks"], reduction_step(w, target), group_blocks(w, target)
-    panels = -(-blocks // width)
+    width, blocks = params["blocks"], group_blocks(w, target)
     per_group = w.in_channels // w.groups
     all_blocks = blocks * w.groups
 
     data = emit.argument("data", stored_shape(w.in_shape, block_in))
-    weight = emit.argument(
-        "weight", (w.groups * panels, per_group // step, *g.kernel, step, width, v)
-    )
+    weights.declare()
     constants = declare_constants(w, target)
     operands = declare_operands(w.epilogue, block_out)
     out = emit.argument("out", stored_shape(w.out_shape, block_out))
 
+    weights.view()
     if not w.pool:
         out = emit.view(out, (w.batch, all_blocks, *g.out, v))
-    panel_floats = per_group * prod(g.kernel) * width * v
-    flat_weight = emit.view(weight, (w.groups * panels * panel_floats,))
+    in_place = emit.view(data, (prod(data.shape),)) if weights.room else None
     data = conv_stage.lifted_input(w, g, data, block_in)
     epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, block_out)
 
@@ -82,19 +72,18 @@ def emit_spatial_pack(
         wanted = [out, *whole_operands(epilogue, operands, (w.batch, w.out_channels, *g.out))]
 
     extent, chunk = chunk_extent(w, g), params["chunk"]
-    pieces = params["pieces"]
-    piece_panels = -(-panels // pieces)
-    pieces = -(-panels // piece_panels)
+    pieces = weights.pieces
     full, rest = divmod(extent, chunk)
 
     def task(n: Any, slices: Any, group: Any, piece: Any, first: Any, count: int) -> None:
         pooled = RollingPool(w, v, block_out, width, first, count) if w.pool else None
         origin = (*slices, pooled.start if pooled else first)
-        source = conv_stage.Source(data, staged=False)
+        source = conv_stage.Source(data if in_place is None else in_place, staged=False)
         if params["stage"]:
             source = conv_stage.stage(
-                w, g, data, block_in, n, group, origin, pooled.rows if pooled else count, constants
-            )
+                w, g, data, block_in, n, group, origin, pooled.rows if pooled else count, constants,
+                weights.room,
+            )  # fmt: skip
         if g.flat:
             positions = count * prod(g.staged[1:]) if g.must_stage else count
             start = first * prod(g.staged[1:]) if g.must_stage else first
@@ -102,26 +91,9 @@ def emit_spatial_pack(
         else:
             positions, start, rows = g.out[-1], 0, pooled.turns if pooled else count
         row_tiles = sum(tiles for tiles, _ in cuts.split_extent(positions, params["tile"]))
-        turns = row_tiles * rows * (per_group // step)
-        with emit.loop(piece_panels) as p:
-            panel = piece * piece_panels + p
-            guard = panels % piece_panels != 0
-
+        turns = row_tiles * rows
+        with weights.panels(group, piece) as panel:
             block0 = group * blocks + cuts.panel_start(panel, width, blocks)
-
-            def panel_body() -> None:
-                with emit.loop(rows) as turn:
-                    if pooled is None:
-                        row_body(turn, turn)
-                        return
-                    with pooled.row(turn) as row:
-                        row_body(row - pooled.start, turn)
-                    pooled.finish(
-                        turn,
-                        lambda c, y, x, lane, value: T.buffer_store(
-                            out, value, [n, block0 + c, y, x, lane]
-                        ),
-                    )
 
             def row_body(row: Any, turn: Any) -> None:
                 offset, done = 0, 0
@@ -141,31 +113,17 @@ def emit_spatial_pack(
                 acc.zero()
                 at_row = (0,) if g.flat else (*origin[:-1], origin[-1] + row)
 
-                def ask_for_results(turn: Any) -> None:
-                    """Ask for a share of the lines that the tile writes, and of those it adds."""
-                    share = -(-size // (per_group // step))
+                def ask_for_results(part: Any, parts: int) -> None:
+                    """Ask for a part of the lines that the tile writes, and of those it adds."""
+                    share = -(-size // parts)
                     for i in range(share):
-                        x = start + column + tirx.min(turn * share + i, size - 1)
+                        x = start + column + tirx.min(part * share + i, size - 1)
                         for buffer in wanted:
                             for c in range(width):
                                 emit.prefetch(buffer, [n, block0 + c, *at_row, x, 0], 1)
 
-                with contextlib.ExitStack() as loops:
-                    co = loops.enter_context(emit.loop(per_group // step))
-                    # The tiles of a panel take turns in asking for the next panel's weights.
-                    following = (group * panels + panel + 1) * panel_floats
-                    now = turn * (per_group // step) + co
-                    emit.prefetch_ahead(flat_weight, following, panel_floats, now, turns)
-                    ask_for_results(co)
-                    taps = loops.enter_context(emit.nest(g.kernel))
-                    ci = loops.enter_context(emit.loop(step, "unroll"))
-                    acc.multiply_add(
-                        lambda x: source.load(
-                            g, n, group, per_group, co * step, ci, row, column + x, taps,
-                            block_in, origin,
-                        ),
-                        lambda c, lane: weight[(group * panels + panel, co, *taps, ci, c, lane)],
-                    )  # fmt: skip
+                at = Place(source, n, group, panel, row, column, origin, turn, turns)
+                weights.multiply(acc, at, block_in, ask_for_results)
 
                 def store(x: Any, c: Any, lane: Any) -> None:
                     index = [n, block0 + c, *at_row, start + column + x, lane]
@@ -179,11 +137,18 @@ def emit_spatial_pack(
 
                 acc.each(store)
 
-            if guard:
-                with T.If(panel < panels), T.Then():
-                    panel_body()
-            else:
-                panel_body()
+            with emit.loop(rows) as turn:
+                if pooled is None:
+                    row_body(turn, turn)
+                else:
+                    with pooled.row(turn) as row:
+                        row_body(row - pooled.start, turn)
+                    pooled.finish(
+                        turn,
+                        lambda c, y, x, lane, value: T.buffer_store(
+                            out, value, [n, block0 + c, y, x, lane]
+                        ),
+                    )
 
     tasks = full + (1 if rest else 0)
     cut = () if g.flat else g.out[:-2]

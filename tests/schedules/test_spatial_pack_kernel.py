@@ -10,14 +10,15 @@ from tests.schedules.kernels import NEON
 from tests.schedules.oracles import conv_workload
 from tests.schedules.pooled_convolutions import with_pool
 from tvm_ext.schedules import spatial_pack_kernel as kernel
+from tvm_ext.schedules import spatial_pack_weights
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_workload import ConvWorkload
 
 
 def test_output_channels_are_whole_vectors_of_a_group() -> None:
     w = conv_workload(12, (5, 5), 18, 3, groups=3)
-    assert kernel.group_blocks(w, NEON) == 2  # six channels in vectors of four
-    assert kernel.group_blocks(replace(w, groups=1), NEON) == 5
+    assert spatial_pack_weights.group_blocks(w, NEON) == 2  # six channels in vectors of four
+    assert spatial_pack_weights.group_blocks(replace(w, groups=1), NEON) == 5
 
 
 @pytest.mark.parametrize(("channels", "groups", "step"), [(12, 1, 4), (12, 2, 2), (5, 1, 1)])
@@ -25,7 +26,7 @@ def test_unrolled_channels_are_in_one_group_and_block(
     channels: int, groups: int, step: int
 ) -> None:
     w = conv_workload(channels, (5, 5), 8, 3, groups=groups)
-    assert kernel.reduction_step(w, NEON) == step
+    assert spatial_pack_weights.reduction_step(w, NEON) == step
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,198 @@
+"""Spatial pack whose filters have zeros in the same places: it multiplies only what is kept.
+
+A vector holds output channels, as in the dense one, so block pruning by as many filters as it has
+lanes, or by twice as many, leaves vectors without a zero; and nothing about its input, output,
+epilogue and pool differs from a dense layer's. `spatial_pack_kernel` and `kept_weights` have the
+loops.
+
+Filters that share a pattern so that a compiler can use it are the idea of XGen (2022, section 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from tvm import tirx
+
+from tvm_ext.schedules import costs, emit
+from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.conv_prologue import pack_constants, prologue_seconds, supports_prologue
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.kept_weights import KeptWeights
+from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds, supports_pool
+from tvm_ext.schedules.spatial_pack import MOST_TASKS, TASK_SECONDS, must_stage
+from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
+from tvm_ext.schedules.spatial_pack_weights import group_blocks
+from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
+from tvm_ext.sparsity import ColumnPanels, equal_shares
+from tvm_ext.sparsity.run_pointers import run_pointers
+from tvm_ext.sparsity.summary import PANEL_ROWS
+from tvm_ext.target import CpuTarget
+
+# Cycles in which a vector of results is cleared, finished and stored, and of a loop over columns.
+_FINISH_CYCLES = 3.0
+_RUN_CYCLES = 12.0
+# Instructions a cycle that a core sustains, and those of a column beside loads and multiply-adds.
+_ISSUE = 2.8
+_LOOP = 6
+
+
+@register
+class SparseSpatialPack(Algorithm[ConvWorkload]):
+    """Blocked input and output; of the weights, the columns of each panel that aren't zero.
+
+    Parameters of the plan as of `SpatialPack`; `blocks` vectors of filters share their columns,
+    and `pieces` parts of the panels are equal in what they keep.
+    """
+
+    name: ClassVar[str] = "sparse_spatial_pack"
+    workload_type: ClassVar[type] = ConvWorkload
+    storage: ClassVar[str] = "block"
+
+    def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
+        w = workload
+        if w.dtype != "float32":
+            return refuse(f"dtype {w.dtype}; only float32")
+        if w.sparsity is None:
+            return refuse("hardly any weight is zero")
+        per_group = w.out_channels // w.groups
+        if per_group % target.lanes:
+            return refuse(
+                f"{per_group} output channels a group don't fill vectors of {target.lanes}"
+            )
+        return supports_prologue(w) and supports_pool(w)
+
+    def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
+        return ((target.lanes, target.lanes),)
+
+    def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+        g = ConvGeometry.of(workload)
+        tiles = _tiles(workload, target)
+        return {
+            "tile": tuple(sorted({t.rows for t in tiles})),
+            "blocks": tuple(sorted({t.columns for t in tiles})),
+            "chunk": tuple(range(1, chunk_extent(workload, g) + 1)),
+            "pieces": tuple(range(1, _fewest_panels(workload, target) + 1)),
+            "stage": (True,) if must_stage(workload, g) else (False, True),
+        }
+
+    def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
+        w, g = workload, ConvGeometry.of(workload)
+        extent = chunk_extent(w, g)
+        options = []
+        for tile in _best_tiles(w, target):
+            unit = tile.rows if g.flat and not g.must_stage else 1
+            for tasks in range(1, min(extent, MOST_TASKS) + 1):
+                rows = -(-extent // tasks)
+                chunk = min(extent, -(-rows // unit) * unit)
+                if -(-extent // chunk) != tasks:
+                    continue
+                for pieces in sorted({1, min(target.cores, _fewest_panels(w, target))}):
+                    params = {
+                        "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
+                        "stage": must_stage(w, g),
+                    }  # fmt: skip
+                    options.append((self.cost(w, params, target), tasks * pieces, params))
+        return min(options, key=lambda option: option[:2])[-1]
+
+    def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
+        w, g, tile = workload, ConvGeometry.of(workload), Tile(params["tile"], params["blocks"])
+        extent = chunk_extent(w, g)
+        tasks = -(-extent // params["chunk"]) * w.batch * (1 if g.flat else prod(g.out[:-2]))
+        if g.flat:
+            positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
+        else:
+            halo = max(0, g.kernel[-2] - g.stride[-2])
+            rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
+            positions = rows * g.staged[-1] * prod(g.kernel[:-2])
+        input_bytes = 4 * positions * w.in_channels / w.groups
+
+        kept = w.sparsity.kept(tile.columns * target.lanes) if w.sparsity else 0
+        every = w.batch * prod(w.conv_spatial)
+        share = efficiency(tile, g.out[-1], tile.columns, target) / _waiting(tile)
+        # Two vectors of multiply-adds a cycle are the peak.
+        cycle = 4 * target.lanes / target.fma_peak
+        multiply = kept * tile.columns * every / 2 / share * cycle
+        vectors = every * w.out_channels / target.lanes
+        multiply += (_FINISH_CYCLES + _RUN_CYCLES / (tile.rows * tile.columns)) * vectors * cycle
+        multiply *= repetition(w, params["chunk"])
+        staging = 0.0
+        if params["stage"]:
+            copying = 2 * input_bytes / target.shared_bandwidth
+            staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
+        # Each panel takes its columns of the chunk from where that is.
+        columns = w.in_channels // w.groups * prod(w.kernel)
+        passes = kept / columns / w.groups
+        spilled = costs.overflow(input_bytes, passes, target)
+        nbytes = 4 * kept * (tile.columns * target.lanes + 1)
+        work = multiply + (staging + spilled) * tasks * w.groups
+        work += costs.reread(nbytes, tasks - 1, target)
+        work += tasks * w.groups * TASK_SECONDS + stage_seconds(w, target)
+        jobs = tasks * w.groups * params["pieces"]
+        return costs.shared_out(work, jobs, w.bytes - w.weight_bytes + nbytes, target)
+
+    def pack(
+        self, workload: ConvWorkload, params: Params, target: CpuTarget,
+        weights: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:  # fmt: skip
+        w, lanes, width = workload, target.lanes, params["blocks"]
+        kept = KeptWeights(w, params, target)
+        offsets = kept.offsets().reshape(w.groups, -1)
+        matrices = weights[0].reshape(w.groups, w.out_channels // w.groups, -1)
+        panels = [ColumnPanels.from_dense(matrix, width * lanes) for matrix in matrices]
+        counts = [np.diff(p.pointers) for p in panels]
+        shares = [equal_shares(run_pointers(c), params["pieces"]) for c in counts]
+        values = np.concatenate([p.values for p in panels]).reshape(-1, width, lanes)
+        columns = [own[p.columns] for own, p in zip(offsets, panels, strict=True)]
+        return [
+            values, np.concatenate(columns), run_pointers(np.concatenate(counts), "int32"),
+            np.concatenate(shares), *pack_constants(w, target, weights[1:]),
+        ]  # fmt: skip
+
+    def kernel(
+        self, workload: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
+    ) -> tirx.PrimFunc:
+        weights = KeptWeights(workload, params, target)
+        return emit.build(lambda: emit_spatial_pack(workload, params, target, layout, weights))
+
+
+def _waiting(tile: Tile) -> float:
+    """Cycles for a column over those of its multiply-adds, where instructions are what binds.
+
+    A broadcast that is multiplied once is the multiply-add's own operand.
+    """
+    count = tile.rows * tile.columns
+    instructions = count + tile.columns + (tile.rows if tile.columns > 1 else 0) + _LOOP
+    return max(1.0, instructions / _ISSUE / (count / 2))
+
+
+def _widths(w: ConvWorkload, target: CpuTarget) -> list[int]:
+    """Vectors of filters that may share their columns: no panel reaches beyond its group."""
+    blocks = group_blocks(w, target)
+    return [b for b in range(1, blocks + 1) if not blocks % b and b * target.lanes in PANEL_ROWS]
+
+
+def _fewest_panels(w: ConvWorkload, target: CpuTarget) -> int:
+    return group_blocks(w, target) // max(_widths(w, target))
+
+
+def _tiles(w: ConvWorkload, target: CpuTarget) -> list[Tile]:
+    widths = _widths(w, target)
+    positions = ConvGeometry.of(w).out[-1]
+    return [t for t in legal_tiles(positions, max(widths), target) if t.columns in widths]
+
+
+def _best_tiles(w: ConvWorkload, target: CpuTarget) -> list[Tile]:
+    """For each width of a panel, the tile of highest modelled efficiency."""
+    positions = ConvGeometry.of(w).out[-1]
+    best: dict[int, tuple[float, int, Tile]] = {}
+    for tile in _tiles(w, target):
+        share = efficiency(tile, positions, tile.columns, target) / _waiting(tile)
+        rank = round(share, 3), tile.rows, tile
+        if tile.columns not in best or rank[:2] > best[tile.columns][:2]:
+            best[tile.columns] = rank
+    return [tile for *_, tile in best.values()]
