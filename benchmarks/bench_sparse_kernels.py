@@ -106,9 +106,9 @@ def section(rows: Sequence[Row], missing: Sequence[str], machine: dict[str, Any]
         "counting for sparse kernels the nonzero weights alone. The weights are random and pruned "
         "by magnitude: for sparse_spatial_pack and block_sparse columns of 16 filters together, "
         "for csr single weights, for fkw 3x3 kernels to 4 weights in one of 8 patterns. A "
-        "kernel breaks even at the density from which on it is slower than the dense one (> and <: than all or none that "
-        "were measured, 0.05 to 0.9). Direct kernels are those without Winograd's savings. Each "
-        "kernel has its data in the layout that it likes best.",
+        "kernel breaks even at the density from which on it is slower than the dense one (> and "
+        "<: than all or none that were measured, 0.05 to 0.9). Direct kernels are those without "
+        "Winograd's savings. Each kernel has its data in the layout that it likes best.",
         results.markdown_table(HEADER, [line for row in rows for line in row.cells()]),
     ]
     if missing:
