@@ -162,3 +162,13 @@ def test_the_tile_stays_in_registers(mcpu: str) -> None:
     through_memory = re.findall(r"vmov[au]ps\s.*%rsp", text)
     assert text.count("vfmadd") > 100
     assert len(through_memory) < 80
+
+
+def test_asks_for_the_lines_of_its_results_where_they_come_soon() -> None:
+    def asked(channels: int) -> int:
+        w = oracles.with_residual(conv_workload(channels, (28, 28), 64, 1))
+        return assembly("spatial_pack", w, TARGETS["avx512"], (16, 16)).count("prefetcht0")
+
+    # A tile's lines of the output and of the residual, shared out over the reduction.
+    assert asked(32) >= 28
+    assert asked(1024) == 0
