@@ -35,7 +35,7 @@ def copy_cost(nbytes: int, parallel: bool, target: CpuTarget) -> float:
     return nbytes / target.bandwidth(cores) + fork(cores)
 
 
-def overflow(nbytes: float, passes: int, target: CpuTarget) -> float:
+def overflow(nbytes: float, passes: float, target: CpuTarget) -> float:
     """Seconds in which what overflows the L2 cache comes from the shared one in each pass."""
     return max(0.0, nbytes - L2_SHARE * target.l2) * passes / target.shared_bandwidth
 

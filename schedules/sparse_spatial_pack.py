@@ -17,14 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import costs, emit
+from tvm_ext.schedules import emit, spatial_pack_tasks
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import ConvGeometry
-from tvm_ext.schedules.conv_prologue import pack_constants, prologue_seconds, supports_prologue
+from tvm_ext.schedules.conv_prologue import pack_constants, supports_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.kept_weights import KeptWeights
-from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds, supports_pool
-from tvm_ext.schedules.spatial_pack import MOST_TASKS, TASK_SECONDS, must_stage
+from tvm_ext.schedules.pool_stage import supports_pool
 from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
 from tvm_ext.schedules.spatial_pack_weights import group_blocks
 from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
@@ -77,63 +76,32 @@ class SparseSpatialPack(Algorithm[ConvWorkload]):
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunk": tuple(range(1, chunk_extent(workload, g) + 1)),
             "pieces": tuple(range(1, _fewest_panels(workload, target) + 1)),
-            "stage": (True,) if must_stage(workload, g) else (False, True),
+            "stage": (True,) if spatial_pack_tasks.must_stage(workload, g) else (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
-        w, g = workload, ConvGeometry.of(workload)
-        extent = chunk_extent(w, g)
-        options = []
-        for tile in _best_tiles(w, target):
-            unit = tile.rows if g.flat and not g.must_stage else 1
-            for tasks in range(1, min(extent, MOST_TASKS) + 1):
-                rows = -(-extent // tasks)
-                chunk = min(extent, -(-rows // unit) * unit)
-                if -(-extent // chunk) != tasks:
-                    continue
-                for pieces in sorted({1, min(target.cores, _fewest_panels(w, target))}):
-                    params = {
-                        "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
-                        "stage": must_stage(w, g),
-                    }  # fmt: skip
-                    options.append((self.cost(w, params, target), tasks * pieces, params))
+        w, panels = workload, _fewest_panels(workload, target)
+        options = [
+            (self.cost(w, params, target), jobs, params)
+            for tile in _best_tiles(w, target)
+            for jobs, params in spatial_pack_tasks.candidates(w, tile, panels, target)
+        ]
         return min(options, key=lambda option: option[:2])[-1]
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
         w, g, tile = workload, ConvGeometry.of(workload), Tile(params["tile"], params["blocks"])
-        extent = chunk_extent(w, g)
-        tasks = -(-extent // params["chunk"]) * w.batch * (1 if g.flat else prod(g.out[:-2]))
-        if g.flat:
-            positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
-        else:
-            halo = max(0, g.kernel[-2] - g.stride[-2])
-            rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
-            positions = rows * g.staged[-1] * prod(g.kernel[:-2])
-        input_bytes = 4 * positions * w.in_channels / w.groups
-
         kept = w.sparsity.kept(tile.columns * target.lanes) if w.sparsity else 0
         every = w.batch * prod(w.conv_spatial)
         share = efficiency(tile, g.out[-1], tile.columns, target) / _waiting(tile)
-        # Two vectors of multiply-adds a cycle are the peak.
-        cycle = 4 * target.lanes / target.fma_peak
-        multiply = kept * tile.columns * every / 2 / share * cycle
+        cycles = kept * tile.columns * every / 2 / share
         vectors = every * w.out_channels / target.lanes
-        multiply += (_FINISH_CYCLES + _RUN_CYCLES / (tile.rows * tile.columns)) * vectors * cycle
-        multiply *= repetition(w, params["chunk"])
-        staging = 0.0
-        if params["stage"]:
-            copying = 2 * input_bytes / target.shared_bandwidth
-            staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
+        cycles += (_FINISH_CYCLES + _RUN_CYCLES / (tile.rows * tile.columns)) * vectors
+        # Two vectors of multiply-adds a cycle are the peak.
+        multiply = cycles * 4 * target.lanes / target.fma_peak
         # Each panel takes its columns of the chunk from where that is.
-        columns = w.in_channels // w.groups * prod(w.kernel)
-        passes = kept / columns / w.groups
-        spilled = costs.overflow(input_bytes, passes, target)
+        passes = kept / (w.in_channels * prod(w.kernel))
         nbytes = 4 * kept * (tile.columns * target.lanes + 1)
-        work = multiply + (staging + spilled) * tasks * w.groups
-        work += costs.reread(nbytes, tasks - 1, target)
-        work += tasks * w.groups * TASK_SECONDS + stage_seconds(w, target)
-        jobs = tasks * w.groups * params["pieces"]
-        return costs.shared_out(work, jobs, w.bytes - w.weight_bytes + nbytes, target)
+        return spatial_pack_tasks.seconds(w, params, target, multiply, passes, nbytes)
 
     def pack(
         self, workload: ConvWorkload, params: Params, target: CpuTarget,

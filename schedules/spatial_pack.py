@@ -12,30 +12,24 @@ whose output channels fill whole vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import costs, cuts, emit
+from tvm_ext.schedules import cuts, emit, spatial_pack_tasks
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_prologue import (
     pack_constants,
-    prologue_seconds,
     supports_prologue,
 )
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds, supports_pool
+from tvm_ext.schedules.pool_stage import supports_pool
 from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
 from tvm_ext.schedules.spatial_pack_weights import DenseWeights, group_blocks, reduction_step
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
-
-# Beyond this many chunks nothing gets better.
-MOST_TASKS = 64
-TASK_SECONDS = 2e-7
 
 
 @register
@@ -73,28 +67,18 @@ class SpatialPack(Algorithm[ConvWorkload]):
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
             "pieces": tuple(range(1, group_blocks(workload, target) + 1)),
-            "stage": (True,) if must_stage(workload, g) else (False, True),
+            "stage": (True,) if spatial_pack_tasks.must_stage(workload, g) else (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, g = workload, ConvGeometry.of(workload)
-        blocks, extent = group_blocks(w, target), chunk_extent(w, g)
+        blocks = group_blocks(w, target)
         tile = best_tile(g.out[-1], blocks, target)
         panels = -(-blocks // tile.columns)
-        by_position = g.flat and not g.must_stage
-        unit = tile.rows if by_position else 1
-        options = []
-        for tasks in range(1, min(extent, MOST_TASKS) + 1):
-            share = -(-extent // tasks)
-            chunk = min(extent, -(-share // unit) * unit)
-            if -(-extent // chunk) != tasks:
-                continue
-            for pieces in sorted({1, min(target.cores, panels)}):
-                params = {
-                    "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
-                    "stage": must_stage(w, g),
-                }  # fmt: skip
-                options.append((self.cost(w, params, target), tasks * pieces, params))
+        options = [
+            (self.cost(w, params, target), jobs, params)
+            for jobs, params in spatial_pack_tasks.candidates(w, tile, panels, target)
+        ]
         return min(options, key=lambda option: option[:2])[-1]
 
     def cost(self, workload: ConvWorkload, params: Params, target: CpuTarget) -> float:
@@ -103,31 +87,11 @@ class SpatialPack(Algorithm[ConvWorkload]):
         padded = blocks * target.lanes * w.groups / w.out_channels
         share = efficiency(Tile(params["tile"], params["blocks"]), g.out[-1], blocks, target)
         multiply = 2 * w.macs * padded / (share * target.fma_peak)
-        multiply *= repetition(w, params["chunk"])
-
-        extent = chunk_extent(w, g)
-        slices = 1 if g.flat else prod(g.out[:-2])
-        tasks = -(-extent // params["chunk"]) * w.batch * slices
-        jobs = tasks * w.groups * params["pieces"]
-        if g.flat:
-            positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
-        else:
-            halo = max(0, g.kernel[-2] - g.stride[-2])
-            rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
-            positions = rows * g.staged[-1] * prod(g.kernel[:-2])
-        input_bytes = 4 * positions * w.in_channels / w.groups
-        staging = 0.0
-        if params["stage"]:
-            copying = 2 * input_bytes / target.shared_bandwidth
-            staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
         # Each panel of weights passes over the chunk.
-        spilled = costs.overflow(input_bytes, -(-blocks // params["blocks"]), target)
-        # Weights that overflow it come from there for each chunk.
-        weights = w.weight_bytes * padded
-        reread = costs.reread(weights, tasks - 1, target)
-        work = multiply + (staging + spilled) * tasks * w.groups + reread
-        work += tasks * w.groups * TASK_SECONDS + stage_seconds(w, target)
-        return costs.shared_out(work, jobs, w.bytes, target)
+        passes = -(-blocks // params["blocks"])
+        return spatial_pack_tasks.seconds(
+            w, params, target, multiply, passes, w.weight_bytes * padded
+        )
 
     def pack(
         self,
@@ -161,8 +125,3 @@ class SpatialPack(Algorithm[ConvWorkload]):
     ) -> tirx.PrimFunc:
         weights = DenseWeights(workload, params, target)
         return emit.build(lambda: emit_spatial_pack(workload, params, target, layout, weights))
-
-
-def must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
-    """Whether the multiply-adds can't read the input in place."""
-    return g.must_stage or w.prologue is not None

@@ -1,0 +1,87 @@
+"""How spatial pack is shared out: chunks of the input, pieces of the panels, and what both cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from tvm_ext.schedules import costs
+from tvm_ext.schedules.base import Params
+from tvm_ext.schedules.conv_geometry import ConvGeometry
+from tvm_ext.schedules.conv_prologue import prologue_seconds
+from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds
+from tvm_ext.schedules.spatial_pack_kernel import chunk_extent
+from tvm_ext.schedules.tiles import Tile
+from tvm_ext.target import CpuTarget
+
+# Beyond this many chunks nothing gets better.
+_MOST_TASKS = 64
+_TASK_SECONDS = 2e-7
+
+
+def must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
+    """Whether the multiply-adds can't read the input in place."""
+    return g.must_stage or w.prologue is not None
+
+
+def candidates(
+    w: ConvWorkload, tile: Tile, panels: int, target: CpuTarget
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Parameters worth a look for a tile and at least so many panels, with the number of jobs."""
+    g, extent = ConvGeometry.of(w), chunk_extent(w, ConvGeometry.of(w))
+    unit = tile.rows if g.flat and not g.must_stage else 1
+    for tasks in range(1, min(extent, _MOST_TASKS) + 1):
+        rows = -(-extent // tasks)
+        chunk = min(extent, -(-rows // unit) * unit)
+        if -(-extent // chunk) != tasks:
+            continue
+        for pieces in sorted({1, min(target.cores, panels)}):
+            yield tasks * pieces, {
+                "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
+                "stage": must_stage(w, g),
+            }  # fmt: skip
+
+
+def seconds(
+    w: ConvWorkload, params: Params, target: CpuTarget, multiply: float, passes: float,
+    weight_bytes: float,
+) -> float:  # fmt: skip
+    """Of all tasks on all cores.
+
+    Parameters
+    ----------
+    w : ConvWorkload
+    params : Mapping
+        With `chunk`, `pieces` and `stage`.
+    target : CpuTarget
+    multiply : float
+        Seconds of one core for the tiles, without what the rows of a pool stage repeat.
+    passes : float
+        How often a task reads its input.
+    weight_bytes : float
+        Of the weights as they are stored.
+    """
+    g = ConvGeometry.of(w)
+    slices = 1 if g.flat else prod(g.out[:-2])
+    tasks = -(-chunk_extent(w, g) // params["chunk"]) * w.batch * slices
+    if g.flat:
+        positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
+    else:
+        halo = max(0, g.kernel[-2] - g.stride[-2])
+        rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
+        positions = rows * g.staged[-1] * prod(g.kernel[:-2])
+    input_bytes = 4 * positions * w.in_channels / w.groups
+    staging = 0.0
+    if params["stage"]:
+        copying = 2 * input_bytes / target.shared_bandwidth
+        staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
+    spilled = costs.overflow(input_bytes, passes, target)
+    work = multiply * repetition(w, params["chunk"])
+    work += (staging + spilled + _TASK_SECONDS) * tasks * w.groups
+    # Weights that overflow the cache come from the next one for each chunk.
+    work += costs.reread(weight_bytes, tasks - 1, target) + stage_seconds(w, target)
+    jobs = tasks * w.groups * params["pieces"]
+    nbytes = w.bytes - w.weight_bytes + min(weight_bytes, w.weight_bytes)
+    return costs.shared_out(work, jobs, nbytes, target)
