@@ -24,6 +24,7 @@ from tvm_ext.target import CpuTarget
 _VECTORS = (1, 2, 3, 4, 6, 8)
 # What a core streams in about the time that a parallel loop takes to start.
 _PARALLEL_BYTES = 64 << 10
+_NO_OPERANDS: dict[int, tirx.Expr] = {}
 
 
 @register
@@ -45,6 +46,10 @@ class Pool(Algorithm[PoolWorkload]):
             return refuse(f"dtype {w.dtype}; only float32")
         if not 3 <= len(w.shape) <= 5:
             return refuse(f"rank {len(w.shape)}; only 3 to 5")
+        if w.prologue and (w.prologue.operands or w.prologue.results != 1):
+            return refuse("a prologue of more than the input")
+        if w.prologue and _is_global(w):
+            return refuse("a prologue of one window")
         return YES
 
     def layouts(self, workload: PoolWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
@@ -111,4 +116,10 @@ def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> Non
                     out, apply_epilogue(w.epilogue, operands, block, index, [value]), index
                 )
 
-            line.row(at, lambda where, x: data[(n, plane, *where, x)], store)
+            def element(where: Any, x: Any) -> tirx.Expr:
+                value = data[(n, plane, *where, x)]
+                return (
+                    w.prologue.evaluate([value], _NO_OPERANDS.__getitem__) if w.prologue else value
+                )
+
+            line.row(at, element, store)

@@ -29,8 +29,8 @@ _UNROLL_TAPS = 8
 def pool_seconds(w: PoolWorkload, taps: int, target: CpuTarget) -> float:
     """Seconds of arithmetic on one core when an output costs `taps` combinations."""
     # A maximum that keeps NaN is three instructions; about two vectors of them a cycle.
-    work = prod(w.out_shape) * (taps * (3 if w.kind == "max" else 1) + w.epilogue.flops)
-    return work / (0.5 * target.fma_peak)
+    work = taps * (3 if w.kind == "max" else 1) + w.prologue_flops + w.epilogue.flops
+    return prod(w.out_shape) * work / (0.5 * target.fma_peak)
 
 
 def line_taps(w: PoolWorkload) -> int:

@@ -33,7 +33,11 @@ def window_counts(
 
 @dataclass(frozen=True)
 class PoolWorkload:
-    """Max or average pooling over N C spatial; a global pool has the kernel of its input."""
+    """Max or average pooling over N C spatial; a global pool has the kernel of its input.
+
+    The `prologue` makes from each input element (value 0) the one that is pooled, and has no
+    operands; padding stays as it is.
+    """
 
     kind: str
     shape: Shape
@@ -46,10 +50,18 @@ class PoolWorkload:
     count_include_pad: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    prologue: Epilogue | None = None
 
     @property
     def flops(self) -> int:
-        return prod(self.out_shape) * (prod(self.kernel) + self.epilogue.flops)
+        return prod(self.out_shape) * (
+            prod(self.kernel) + self.prologue_flops + self.epilogue.flops
+        )
+
+    @property
+    def prologue_flops(self) -> int:
+        """For each element of the output: a kernel pools down the rows before it does along one."""
+        return prod(self.kernel[:-1]) * self.prologue.flops if self.prologue else 0
 
     @property
     def bytes(self) -> int:

@@ -55,6 +55,40 @@ CASES = {
 }
 
 
+def test_squares_before_it() -> None:
+    """Local response normalisation: an average over channels, which are rows, then a quotient."""
+    square = Epilogue((Step("multiply", (("value", 0), ("value", 0))),), (), 1)
+    cases = {
+        "rows": workload("avg", (2, 1, 9, 2 * V + 3), (5, 1), 1, (2, 0), include=True),
+        "windows": workload("avg", (1, V + 1, 8, 9), 3, 2, 1),
+        "apart": workload("avg", (1, V, 8, 8), 2, 2),
+        "largest": workload("max", (1, 3, 7, 9), 3, 1, 1),
+    }
+    rng = np.random.default_rng(3)
+    for layout in LAYOUTS:
+        made = [
+            Case("pool", replace(w, prologue=square), layout=layout,
+                 data=[rng.standard_normal(w.shape).astype("float32")])
+            for w in cases.values()
+        ]  # fmt: skip
+        for name, case, got in zip(cases, made, run_all(made), strict=True):
+            want = oracles.pool(case.workload, np.square(case.data[0].astype("float64")))
+            np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6, err_msg=name)
+
+
+def test_refuses_other_prologues() -> None:
+    scaled = Epilogue(
+        (Step("multiply", (("value", 0), ("operand", 0))),), (Operand((1, 4, 1, 1), "float32"),), 1
+    )
+    square = Epilogue((Step("multiply", (("value", 0), ("value", 0))),), (), 1)
+    w = workload("avg", (1, 4, 6, 6), 3)
+    supports = algorithms()["pool"].supports
+    assert supports(replace(w, prologue=square), HOST)
+    assert "more than the input" in supports(replace(w, prologue=scaled), HOST).reason
+    whole = replace(workload("avg", (1, 4, 6, 6), 6), prologue=square)
+    assert "one window" in supports(whole, HOST).reason
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=("blocked", "plain"))
 @pytest.mark.parametrize("kind", ("max", "avg"))
 def test_matches_numpy(kind: str, layout: tuple[int, int]) -> None:

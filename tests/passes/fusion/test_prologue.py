@@ -120,3 +120,32 @@ def test_padding_stays_zero():
     expected = run(mod, x)
     np.testing.assert_allclose(tvm_ext.build(mod)(x), expected, atol=1e-4 * np.abs(expected).max())
     assert isinstance(layer.inputs[0], relax.Var)
+
+
+def test_local_response_normalization_is_one_kernel():
+    def number(value):
+        return relax.const(value, "float32")
+
+    def body(emit, x):
+        rows = emit(op.reshape(x, (1, 1, 64, 196)))
+        square = emit(op.multiply(rows, rows))
+        mean = emit(op.nn.avg_pool2d(square, (5, 1), (1, 1), (2, 0, 2, 0), count_include_pad=True))
+        base = emit(op.add(emit(op.multiply(mean, number(0.1))), number(1.0)))
+        quotient = emit(op.divide(rows, emit(op.power(base, number(0.75)))))
+        return op.reshape(quotient, SHAPE)
+
+    exe = tvm_ext.build(module({"x": SHAPE}, body))
+    steps = ("multiply", "nn.avg_pool2d", "multiply", "add", "power", "divide")
+    assert steps in [tuple(layer.ops) for layer in exe.plan]
+    x = array(6, *SHAPE).astype("float64")
+    padded = np.pad(np.square(x), ((0, 0), (2, 2), (0, 0), (0, 0)))
+    mean = sum(padded[:, i : i + 64] for i in range(5)) / 5
+    np.testing.assert_allclose(exe(x.astype("float32")), x / (1 + 0.1 * mean) ** 0.75, rtol=1e-5)
+
+
+def test_a_pool_takes_no_constants_before_it():
+    def body(emit, x):
+        return op.nn.avg_pool2d(emit(op.multiply(x, const(SHIFT))), (3, 3))
+
+    with pytest.raises(NoKernel, match="no constants for the steps before it"):
+        _form(body)

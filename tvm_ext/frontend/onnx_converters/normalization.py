@@ -115,21 +115,19 @@ def convert_lrn(
     data = inputs[0]
     shape = shape_of(data)
     size = attrs["size"]
-    square = bb.emit(relax.op.multiply(data, data))
     # Channels become the rows of an image one column a pixel, so that a 2-d pool slides over them.
-    rows = bb.emit(relax.op.reshape(square, (shape[0], 1, shape[1], int(np.prod(shape[2:])))))
+    rows = bb.emit(relax.op.reshape(data, (shape[0], 1, shape[1], int(np.prod(shape[2:])))))
+    square = bb.emit(relax.op.multiply(rows, rows))
     begin = (size - 1) // 2
     mean = bb.emit(
         relax.op.nn.avg_pool2d(
-            rows, (size, 1), (1, 1), (begin, 0, size - 1 - begin, 0), count_include_pad=True
+            square, (size, 1), (1, 1), (begin, 0, size - 1 - begin, 0), count_include_pad=True
         )
     )
-    mean = bb.emit(relax.op.reshape(mean, shape))
     scaled = bb.emit(relax.op.multiply(mean, scalar(attrs.get("alpha", 1e-4), data)))
     base = bb.emit(relax.op.add(scaled, scalar(attrs.get("bias", 1.0), data)))
-    return relax.op.divide(
-        data, bb.emit(relax.op.power(base, scalar(attrs.get("beta", 0.75), data)))
-    )
+    power = bb.emit(relax.op.power(base, scalar(attrs.get("beta", 0.75), data)))
+    return relax.op.reshape(bb.emit(relax.op.divide(rows, power)), shape)
 
 
 @register_onnx_converter("LpNormalization")

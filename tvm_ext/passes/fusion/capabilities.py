@@ -44,7 +44,18 @@ def takes_epilogue(expr: Any) -> bool:
 
 def takes_prologue(expr: Any) -> bool:
     """Whether an operator's kernel can apply elementwise steps to what it reads."""
-    return df.op_name(expr) in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+    name = df.op_name(expr)
+    if name == "relax.nn.avg_pool2d":
+        # One window over all positions is another kernel.
+        return any(n != 1 for n in df.shape_of(expr)[2:])
+    return name in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+
+
+def prologue_refusal(expr: Any, prologue: Epilogue) -> str:
+    """Why a kernel can't apply these steps to what it reads; an empty string if it can."""
+    if df.op_name(expr) in _POOLS and prologue.operands:
+        return "the kernel of a pool has no constants for the steps before it"
+    return ""
 
 
 def takes_pool(expr: Any, pool: Any) -> bool:

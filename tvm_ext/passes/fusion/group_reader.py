@@ -14,6 +14,7 @@ from tvm_ext.passes.fusion.capabilities import (
     anchor_refusal,
     chain_refusal,
     operand_refusal,
+    prologue_refusal,
     takes_prologue,
 )
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel, Source
@@ -109,7 +110,7 @@ class GroupReader:
         read = read_prologue(self.exprs, expr)
         if isinstance(read, str):
             raise NoKernel(read)
-        if reason := chain_refusal(read.steps):
+        if reason := chain_refusal(read.steps) or prologue_refusal(call, read.steps):
             raise NoKernel(reason)
         self.prologue = read
         self._read.update(read.members)
