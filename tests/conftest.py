@@ -8,6 +8,7 @@ import pytest
 
 import tvm_ext
 from tests import models
+from tvm_ext import target
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,9 @@ def convnet_onnx(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def convnet_file(convnet: tvm_ext.Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return convnet.save(tmp_path_factory.mktemp("saved") / "convnet.tvmx")
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose measured peak and bandwidth don't change between runs, as its plans would."""
+    monkeypatch.setattr(target, "_measured", lambda _: (100e9, 10e9))

@@ -103,8 +103,9 @@ def test_weights_take_the_memory_of_what_is_not_zero():
 
 def test_layers_share_a_kernel_whatever_their_zeros():
     exe = tvm_ext.build(_model([*_weights(0.1, 16, 2), *_weights(0.12, 16, 1)])[0])
-    kernels = {call.kernel for call in exe.program.calls}
-    assert len(kernels) <= 3
+    kernels = [call.kernel for call in exe.program.calls]
+    first, second, _ = (name for name in kernels if not name.startswith("layout_transform"))
+    assert first == second
 
 
 def test_workloads_differ_by_their_counts_only():
