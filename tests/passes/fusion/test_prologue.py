@@ -149,3 +149,10 @@ def test_a_pool_takes_no_constants_before_it():
 
     with pytest.raises(NoKernel, match="no constants for the steps before it"):
         _form(body)
+
+
+def test_a_pool_of_another_layout_takes_no_steps_before_it():
+    def body(emit, x):
+        return op.nn.avg_pool2d(emit(op.multiply(x, x)), (3, 3), layout="NHWC")
+
+    assert _ops(module({"x": (1, 8, 8, 4)}, body)) == [("multiply",), ("nn.avg_pool2d",)]

@@ -47,7 +47,8 @@ def takes_prologue(expr: Any) -> bool:
     name = df.op_name(expr)
     if name == "relax.nn.avg_pool2d":
         # One window over all positions is another kernel.
-        return any(n != 1 for n in df.shape_of(expr)[2:])
+        planar = str(expr.attrs.layout).startswith("NC")
+        return planar and any(n != 1 for n in df.shape_of(expr)[2:])
     return name in ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
 
 
