@@ -27,6 +27,7 @@ from tvm_ext.schedules.fkw_costs import most_rows, task_cycles, traffic_seconds
 from tvm_ext.schedules.fkw_geometry import FkwGeometry
 from tvm_ext.schedules.fkw_kernel import emit_fkw
 from tvm_ext.schedules.pool_stage import refuse_pool
+from tvm_ext.schedules.sparse_support import supports_zeros
 from tvm_ext.sparsity import equal_shares
 from tvm_ext.sparsity.fkw import Fkw as FkwWeights
 from tvm_ext.sparsity.kernel_patterns import MOST_PATTERNS, MOST_TAPS, Pattern
@@ -52,10 +53,8 @@ class Fkw(Algorithm[ConvWorkload]):
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
-        if w.dtype != "float32":
-            return refuse(f"dtype {w.dtype}; only float32")
-        if w.sparsity is None:
-            return refuse("hardly any weight is zero")
+        if not (support := supports_zeros(w)):
+            return support
         if len(w.kernel) != 2:
             return refuse(f"{len(w.kernel)} spatial dimensions; only 2")
         if not 1 < prod(w.kernel) <= MOST_TAPS:

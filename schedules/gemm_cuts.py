@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd
 
 from tvm_ext.schedules import cuts
+from tvm_ext.schedules.emit import LINE_BYTES
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
 
@@ -16,7 +17,6 @@ _PANEL_SHARE = 0.125
 _MOST_PARTS = 64
 # Addresses this far apart share a set of the L1 cache: a page, as its index is taken from there.
 _L1_PERIOD = 4096
-_LINE = 64
 # Cycles for a row's line that another row of the tile pushed out, from the L2 cache.
 _CONFLICT_CYCLES = 1
 
@@ -35,7 +35,7 @@ def panel_efficiency(tile: Tile, rows: int, n: int, target: CpuTarget, stride: i
     span = tile.columns * target.lanes
     panels = -(-n // span)
     share = efficiency(tile, rows, panels * tile.columns, target) * n / (panels * span)
-    sets = _L1_PERIOD // max(_LINE, gcd(4 * stride, _L1_PERIOD))
+    sets = _L1_PERIOD // max(LINE_BYTES, gcd(4 * stride, _L1_PERIOD))
     # One way is for the weights that pass through.
     if -(-min(tile.rows, rows) // sets) > target.l1d // _L1_PERIOD - 1:
         cycles = cycles_a_step(tile)

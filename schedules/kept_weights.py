@@ -35,7 +35,7 @@ class KeptWeights:
     def __init__(self, w: ConvWorkload, params: Params, target: CpuTarget) -> None:
         self._w, self._geometry, self._lanes = w, ConvGeometry.of(w), target.lanes
         self._staged, self._width, self.pieces = params["stage"], params["blocks"], params["pieces"]
-        self.count = group_blocks(w, target) // self._width
+        self._count = group_blocks(w, target) // self._width
         # As many rows as a task stages; in place the extents don't depend on it.
         self.room = max(1, rows_needed(w, params["chunk"]))
 
@@ -67,7 +67,7 @@ class KeptWeights:
         return (planes[..., None] + np.array(taps)).astype("int32")
 
     def declare(self) -> None:
-        kept, panels = tirx.Var("kept", "int32"), self._w.groups * self.count
+        kept, panels = tirx.Var("kept", "int32"), self._w.groups * self._count
         self._values = emit.argument("values", (kept, self._width, self._lanes))
         self._columns = emit.argument("columns", (kept,), "int32")
         self._pointers = emit.argument("pointers", (panels + 1,), "int32")
@@ -79,7 +79,7 @@ class KeptWeights:
     @contextlib.contextmanager
     def panels(self, group: Any, piece: Any) -> Iterator[Any]:
         if self.pieces == 1:
-            with emit.loop(self.count) as panel:
+            with emit.loop(self._count) as panel:
                 yield panel
         else:
             with pointer_run(self._shares, group * (self.pieces + 1) + piece) as panel:
@@ -90,7 +90,7 @@ class KeptWeights:
     ) -> None:
         ask(0, 1)
         first, step = self._address(at)
-        with pointer_run(self._pointers, at.group * self.count + at.panel) as j:
+        with pointer_run(self._pointers, at.group * self._count + at.panel) as j:
             emit.prefetch(self._values, [j + _AHEAD, 0, 0], 1)
             acc.multiply_add(
                 lambda x: at.source.buffer[self._columns[j] + first + x * step],

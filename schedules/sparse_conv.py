@@ -22,6 +22,7 @@ from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.sparse_conv_kernel import emit_sparse_conv, geometry, tasks
 from tvm_ext.schedules.sparse_geometry import SparseGeometry
+from tvm_ext.schedules.sparse_support import supports_zeros
 from tvm_ext.schedules.sparse_tile import SparseTile, legal_tiles, pass_cycles
 from tvm_ext.sparsity import ColumnPanels, equal_shares
 from tvm_ext.sparsity.run_pointers import run_pointers
@@ -54,10 +55,8 @@ class SparseConv(Algorithm[ConvWorkload]):
     panels: ClassVar[tuple[int, ...]]
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
-        if workload.dtype != "float32":
-            return refuse(f"dtype {workload.dtype}; only float32")
-        if workload.sparsity is None:
-            return refuse("hardly any weight is zero")
+        if not (support := supports_zeros(workload)):
+            return support
         if not self._panels(workload):
             per_group = workload.out_channels // workload.groups
             return refuse(

@@ -24,6 +24,7 @@ from tvm_ext.schedules.conv_prologue import pack_constants, supports_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.kept_weights import KeptWeights
 from tvm_ext.schedules.pool_stage import supports_pool
+from tvm_ext.schedules.sparse_support import supports_zeros
 from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
 from tvm_ext.schedules.spatial_pack_weights import group_blocks
 from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
@@ -54,10 +55,8 @@ class SparseSpatialPack(Algorithm[ConvWorkload]):
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
-        if w.dtype != "float32":
-            return refuse(f"dtype {w.dtype}; only float32")
-        if w.sparsity is None:
-            return refuse("hardly any weight is zero")
+        if not (support := supports_zeros(w)):
+            return support
         per_group = w.out_channels // w.groups
         if per_group % target.lanes:
             return refuse(
@@ -92,8 +91,7 @@ class SparseSpatialPack(Algorithm[ConvWorkload]):
         w, g, tile = workload, ConvGeometry.of(workload), Tile(params["tile"], params["blocks"])
         kept = w.sparsity.kept(tile.columns * target.lanes) if w.sparsity else 0
         every = w.batch * prod(w.conv_spatial)
-        share = efficiency(tile, g.out[-1], tile.columns, target) / _waiting(tile)
-        cycles = kept * tile.columns * every / 2 / share
+        cycles = kept * tile.columns * every / 2 / _share(tile, g.out[-1], target)
         vectors = every * w.out_channels / target.lanes
         cycles += (_FINISH_CYCLES + _RUN_CYCLES / (tile.rows * tile.columns)) * vectors
         # Two vectors of multiply-adds a cycle are the peak.
@@ -128,14 +126,15 @@ class SparseSpatialPack(Algorithm[ConvWorkload]):
         return emit.build(lambda: emit_spatial_pack(workload, params, target, layout, weights))
 
 
-def _waiting(tile: Tile) -> float:
-    """Cycles for a column over those of its multiply-adds, where instructions are what binds.
+def _share(tile: Tile, positions: int, target: CpuTarget) -> float:
+    """Share of the FMA peak, where multiply-adds or instructions are what binds.
 
     A broadcast that is multiplied once is the multiply-add's own operand.
     """
     count = tile.rows * tile.columns
     instructions = count + tile.columns + (tile.rows if tile.columns > 1 else 0) + _LOOP
-    return max(1.0, instructions / _ISSUE / (count / 2))
+    waiting = max(1.0, instructions / _ISSUE / (count / 2))
+    return efficiency(tile, positions, tile.columns, target) / waiting
 
 
 def _widths(w: ConvWorkload, target: CpuTarget) -> list[int]:
@@ -156,11 +155,11 @@ def _tiles(w: ConvWorkload, target: CpuTarget) -> list[Tile]:
 
 def _best_tiles(w: ConvWorkload, target: CpuTarget) -> list[Tile]:
     """For each width of a panel, the tile of highest modelled efficiency."""
-    positions = ConvGeometry.of(w).out[-1]
-    best: dict[int, tuple[float, int, Tile]] = {}
-    for tile in _tiles(w, target):
-        share = efficiency(tile, positions, tile.columns, target) / _waiting(tile)
-        rank = round(share, 3), tile.rows, tile
-        if tile.columns not in best or rank[:2] > best[tile.columns][:2]:
-            best[tile.columns] = rank
-    return [tile for *_, tile in best.values()]
+    positions, tiles = ConvGeometry.of(w).out[-1], _tiles(w, target)
+    return [
+        max(
+            (tile for tile in tiles if tile.columns == width),
+            key=lambda tile: (round(_share(tile, positions, target), 3), tile.rows),
+        )
+        for width in sorted({tile.columns for tile in tiles})
+    ]

@@ -30,3 +30,14 @@ def sparse_case(
     data, operands = oracles.random(w.in_shape, 1), oracles.operands_of(w)
     expected = oracles.finished(oracles.conv(w, data, weights), w, operands)
     return Case(name, w, [data], [weights], operands, params=params), expected
+
+
+def weights_of_densities(shape: tuple[int, ...], empty: slice) -> dict[object, np.ndarray]:
+    """Weights of all densities, with one nonzero, and with `empty` filters and a channel."""
+    weights: dict[object, np.ndarray] = {d: sparse_weights(shape, d) for d in (0.01, 0.2, 0.5)}
+    weights["all"] = oracles.random(shape, 3)
+    weights["one"] = np.zeros(shape, "float32")
+    weights["one"][7, 4, 2, 1] = 1.5
+    holes = weights["empty filters and channels"] = oracles.random(shape, 3)
+    holes[empty], holes[:, 2] = 0, 0
+    return weights

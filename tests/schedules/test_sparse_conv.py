@@ -11,7 +11,7 @@ from tests.schedules import oracles
 from tests.schedules.convolutions import CASES, GROUPED, TOLERANCE
 from tests.schedules.kernels import HOST, TARGETS, assembly, fma_lines, run, same_on_any_threads
 from tests.schedules.oracles import conv_workload
-from tests.schedules.sparse_weights import sparse_case, sparse_weights
+from tests.schedules.sparse_weights import sparse_case, sparse_weights, weights_of_densities
 from tvm_ext.schedules.base import algorithms
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.sparsity import Sparsity, summarize
@@ -39,14 +39,7 @@ def test_matches_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_density(name: str) -> None:
-    shape = weight_shape(SMALL)
-    weights = {d: sparse_weights(shape, d) for d in (0.01, 0.2, 0.5)}
-    weights["all"] = oracles.random(shape, 3)
-    weights["one"] = np.zeros(shape, "float32")
-    weights["one"][7, 4, 2, 1] = 1.5
-    weights["empty filters and channels"] = oracles.random(shape, 3)
-    weights["empty filters and channels"][3:9] = 0
-    weights["empty filters and channels"][:, 2] = 0
+    weights = weights_of_densities(weight_shape(SMALL), empty=slice(3, 9))
     oracles.agree({key: sparse_case(name, SMALL, x) for key, x in weights.items()}, TOLERANCE)
 
 
