@@ -146,6 +146,7 @@ class _Writer:
             "strides": _ints(attrs.strides),
             "padding": _ints(attrs.padding),
             "ceil_mode": bool(attrs.ceil_mode),
+            "layout": str(attrs.layout),
         }
         if "avg" in call.op.name:
             named["count_include_pad"] = bool(attrs.count_include_pad)

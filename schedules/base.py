@@ -45,6 +45,8 @@ class Algorithm(ABC, Generic[W]):
     workload_type: ClassVar[type]
     # How the weights are stored; any but dense is only for workloads with a sparsity.
     storage: ClassVar[str] = "dense"
+    # Chains of producers that its kernels compute, as types of workloads, the nearest first.
+    producers: ClassVar[tuple[tuple[type, ...], ...]] = ((),)
     # What its kernels need of a CPU beyond the target's vectors, by LLVM's names.
     features: ClassVar[tuple[str, ...]] = ()
 
@@ -116,9 +118,18 @@ def register(cls: A) -> A:
 
 
 def algorithms(workload: Any = None) -> dict[str, Algorithm[Any]]:
-    """The registered algorithms, by name: all, or those made for this type of workload."""
+    """The registered algorithms, by name: all, or those made for this type of workload.
+
+    These are also made for the types of its producers.
+    """
+    if workload is None:
+        return dict(_REGISTRY)
+    chain, before = [], getattr(workload, "producer", None)
+    while before is not None:
+        chain.append(type(before))
+        before = getattr(before, "producer", None)
     return {
         name: alg
         for name, alg in _REGISTRY.items()
-        if workload is None or isinstance(workload, alg.workload_type)
+        if isinstance(workload, alg.workload_type) and tuple(chain) in alg.producers
     }

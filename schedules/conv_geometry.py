@@ -18,7 +18,8 @@ class ConvGeometry:
     """A convolution with at least two spatial dimensions, seen by a kernel that tiles the last.
 
     A 1x1 convolution without padding has no neighbourhood: its positions are flattened into
-    one row (`flat`), strided ones after the staging copy has picked the positions that count.
+    one row (`flat`), strided ones after the staging copy has picked the positions that count, and
+    those that a producer computes after it has.
 
     Attributes
     ----------
@@ -48,13 +49,14 @@ class ConvGeometry:
         stride, dilation, before, after = w.strides, w.dilation, w.pad_before, w.pad_after
         if pointwise(w):
             positions = prod(out)
-            strided = any(s > 1 for s in stride)
+            # What is staged row by row: strided positions, or what a producer computes.
+            rows = any(s > 1 for s in stride) or w.producer is not None
             return ConvGeometry(
-                spatial=spatial if strided else (1, positions),
+                spatial=spatial if rows else (1, positions),
                 out=(1, positions), kernel=(1, 1), stride=(1, 1), dilation=(1, 1),
-                before=(0,) * len(spatial) if strided else (0, 0),
-                subsample=stride if strided else (1, 1),
-                staged=out if strided else (1, positions), flat=True, must_stage=strided,
+                before=(0,) * len(spatial) if rows else (0, 0),
+                subsample=stride if rows else (1, 1),
+                staged=out if rows else (1, positions), flat=True, must_stage=rows,
             )  # fmt: skip
         staged = tuple(
             (o - 1) * s + d * (k - 1) + 1

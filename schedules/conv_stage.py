@@ -39,10 +39,13 @@ class Source:
         last lane dimension when blocked.
     staged : bool
         Whether `buffer` is a task's local copy.
+    part : index
+        Slices between the task's first and the one at hand.
     """
 
     buffer: Any
     staged: bool
+    part: Any = 0
 
     def load(
         self, g: ConvGeometry, n: Any, group: Any, per_group: int, channel: Any, inner: Any,
@@ -58,7 +61,8 @@ class Source:
             # A flat task's own positions start at its origin in the tensor, at 0 in its copy.
             at = (0, column if self.staged else origin[0] + column)
         else:
-            start = [0] * len(origin) if self.staged else origin
+            start = [0] * len(origin) if self.staged else [*origin]
+            start[0] = start[0] + self.part
             position = (*start[:-1], start[-1] + row, column)
             at = tuple(
                 p * s + tap * d
@@ -71,24 +75,26 @@ class Source:
         return self.buffer[(*lead, base // block, *at, lane)]
 
 
-def staged_extents(g: ConvGeometry, count: int) -> tuple[int, ...]:
-    """Spatial extents of what a task of `count` rows stages; see `stage`."""
+def staged_extents(g: ConvGeometry, count: int, depth: int = 1) -> tuple[int, ...]:
+    """Spatial extents of what a task of `count` rows, of each of `depth` slices, stages."""
     if g.flat:
         return (count, *g.staged[1:]) if g.must_stage else (1, count)
     *slices, rows = (d * (k - 1) + 1 for d, k in zip(g.dilation, g.kernel[:-1], strict=False))
+    if slices:
+        slices[0] += (depth - 1) * g.stride[0]
     return (*slices, (count - 1) * g.stride[-2] + rows, g.staged[-1])
 
 
 def stage(
     w: ConvWorkload, g: ConvGeometry, data: Any, block: int,
     n: Any, group: Any, origin: Sequence[Any], count: int, constants: Sequence[Any] = (),
-    room: int = 0,
+    room: int = 0, depth: int = 1,
 ) -> Source:  # fmt: skip
     """Copy what one task reads after the prologue, whose `constants` it takes, padded with zeros.
 
     A task computes `count` rows of one group, which start at `origin` in the output's dimensions
-    without the last: rows of one slice, where there are three. A flat convolution's counts in the
-    first dimension of what it stages.
+    without the last: rows of each of `depth` slices, where there are three dimensions. A flat
+    convolution's counts in the first dimension of what it stages.
 
     With `room` for so many rows the copy is flat, and elements lie in it as if there were so many.
     """
@@ -97,8 +103,8 @@ def stage(
     # A group may start inside a block: then the copy is of its own channels, lane by lane.
     aligned = bool(block) and (w.groups == 1 or per_group % block == 0)
     channels = -(-per_group // lanes)
-    local = staged_extents(g, count)
-    within = staged_extents(g, room or count)
+    local = staged_extents(g, count, depth)
+    within = staged_extents(g, room or count, depth)
     shape = (channels, *((1, prod(within)) if g.flat else within)) + ((block,) if block else ())
     copy = emit.workspace((prod(shape),) if room else shape)
 

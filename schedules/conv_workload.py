@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.workload import PoolWorkload, Shape, operand_bytes, window_counts
@@ -76,6 +77,9 @@ class ConvWorkload(_FloatConvolution):
     The `prologue` makes from each input element (value 0) the one that is convolved; padding stays
     zero. Its operands are constants of shape (1, in_channels, 1, ...), weights that follow W.
 
+    The `producer` (a convolution, a pool or an enlargement) computes what this one reads, after its
+    own epilogue: one kernel computes both, takes the producer's input, and its weights after W.
+
     The `sparsity` counts the weights that aren't zero; without it hardly any is.
     """
 
@@ -84,7 +88,16 @@ class ConvWorkload(_FloatConvolution):
     epilogue: Epilogue = field(default_factory=Epilogue)
     pool: PoolStage | None = None
     prologue: Epilogue | None = None
+    producer: Any = None
     sparsity: Sparsity | None = None
+
+    @property
+    def source_shape(self) -> Shape:
+        """Shape of what the kernel reads."""
+        if self.producer is None:
+            return self.in_shape
+        own = getattr(self.producer, "source_shape", None)
+        return self.producer.shape if own is None else own
 
     @property
     def conv_spatial(self) -> Shape:
@@ -121,11 +134,16 @@ class ConvWorkload(_FloatConvolution):
     def flops(self) -> int:
         own = 2 * self.macs + prod(self.conv_shape) * self.epilogue.flops
         before = prod(self.in_shape) * self.prologue.flops if self.prologue else 0
+        before += self.producer.flops if self.producer else 0
         return before + own + (self.pooling.flops if self.pooling else 0)
 
     @property
     def bytes(self) -> int:
-        return super().bytes + (operand_bytes(self.prologue) if self.prologue else 0)
+        own = super().bytes + (operand_bytes(self.prologue) if self.prologue else 0)
+        if self.producer is None:
+            return own
+        # What is between the two is in no memory.
+        return own + self.producer.bytes - 8 * prod(self.in_shape)
 
     @property
     def weight_bytes(self) -> int:

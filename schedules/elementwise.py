@@ -19,6 +19,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import boxes, costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.elementwise_planes import emit_turned, turns_maps
 from tvm_ext.schedules.emit_epilogue import declare_operands
 from tvm_ext.schedules.epilogue import SCALAR_OPS, Epilogue, Operand
 from tvm_ext.schedules.fused_access import Access, fuse_dimensions
@@ -85,9 +86,8 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
             return ((0, 0),)
         # The lanes past the last channel have to stay finite.
         risky = any(step.op in _NOT_FINITE_AT_ZERO for step in w.epilogue.steps)
-        if w.shape[1] % v and risky:
-            return ((0, 0),)
-        return ((0, 0), (v, v))
+        same = ((0, 0),) if w.shape[1] % v and risky else ((0, 0), (v, v))
+        return (*same, (v, 0)) if turns_maps(w) else same
 
     def space(self, workload: ElementwiseWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         tasks = sorted({1, *(k * target.cores for k in (1, 2, 4, 8))})
@@ -115,6 +115,9 @@ class Elementwise(Algorithm[ElementwiseWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
+        if layout[0] != layout[1]:
+            parallel = params["tasks"] > 1
+            return emit.build(lambda: emit_turned(workload, parallel, target))
         return emit.build(lambda: _emit(workload, params, target, layout[1]))
 
 

@@ -17,14 +17,16 @@ from tvm_ext.schedules.window import unflatten
 from tvm_ext.schedules.workload import Shape
 
 
-def declare_operands(epilogue: Epilogue, block: int) -> list[Any]:
+def declare_operands(epilogue: Epilogue, block: int, prefix: str = "x") -> list[Any]:
     """Declare one argument for each operand of the epilogue, in the output's layout.
 
-    An operand with a view is a flat tensor.
+    An operand with a view is a flat tensor. The names start with `prefix`.
     """
     return [
         emit.argument(
-            f"x{i}", (o.size,) if o.view is not None else operand_shape(o.shape, block), o.dtype
+            f"{prefix}{i}",
+            (o.size,) if o.view is not None else operand_shape(o.shape, block),
+            o.dtype,
         )
         for i, o in enumerate(epilogue.operands)
     ]

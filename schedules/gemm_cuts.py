@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from math import gcd
+from typing import Any
 
-from tvm_ext.schedules import cuts
+from tvm_ext.schedules import costs, cuts
 from tvm_ext.schedules.emit import LINE_BYTES
+from tvm_ext.schedules.gemm import Blocking
 from tvm_ext.schedules.tiles import Tile, cycles_a_step, efficiency, legal_tiles
 from tvm_ext.target import CpuTarget
 
@@ -68,6 +70,28 @@ def best_parts(k: int, tile: Tile, target: CpuTarget) -> int:
     return enough[0] if enough else legal_parts(k)[-1]
 
 
+def least_chunks(rows: int, floats: int, target: CpuTarget) -> int:
+    """The fewest parts of the rows that take their share of the L2 cache, `floats` each row."""
+    return -(-rows // max(4, int(_CHUNK_SHARE * target.l2 / (4 * floats))))
+
+
+def even_chunks(least: int, rows: int, target: CpuTarget) -> int:
+    """At least so many parts of the rows, of which every core has as many."""
+    return min(rows, -(-least // target.cores) * target.cores)
+
+
+def packed_space(rows: int, n: int, k: int, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
+    """The legal cuts of a product with weights in panels."""
+    tiles = panel_tiles(rows, n, target)
+    return {
+        "tile": tuple(sorted({t.rows for t in tiles})),
+        "blocks": tuple(sorted({t.columns for t in tiles})),
+        "chunks": tuple(range(1, rows + 1)),
+        "pieces": tuple(range(1, -(-n // target.lanes) + 1)),
+        "k_parts": legal_parts(k),
+    }
+
+
 def share_out(rows: int, n: int, k: int, parts: int, tile: Tile, target: CpuTarget,
               others: int = 1) -> tuple[int, int]:  # fmt: skip
     """(chunks, pieces) such that a chunk stays in cache and every core has as much to do.
@@ -75,7 +99,7 @@ def share_out(rows: int, n: int, k: int, parts: int, tile: Tile, target: CpuTarg
     `others` counts independent products of this size, which are shared out before.
     """
     panels = -(-n // (tile.columns * target.lanes))
-    chunks = -(-rows // max(4, int(_CHUNK_SHARE * target.l2 / (4 * k // parts))))
+    chunks = least_chunks(rows, k // parts, target)
     tasks = chunks * others
     if 2 * rows * n * k * others < PARALLEL_FLOPS or tasks % target.cores == 0:
         return chunks, 1
@@ -90,3 +114,19 @@ def share_out(rows: int, n: int, k: int, parts: int, tile: Tile, target: CpuTarg
     if rows >= 2 * needed * tile.rows:
         return needed, 1
     return chunks, min(panels, needed)
+
+
+def packed_seconds(b: Blocking, nbytes: int, target: CpuTarget, stride: int = 1) -> float:
+    """Seconds of a product with weights in panels, beside `nbytes` bytes of memory traffic.
+
+    `stride` as for `panel_efficiency`.
+    """
+    share = panel_efficiency(Tile(b.tile, b.blocks), b.chunk, b.n, target, stride)
+    chunks, pieces = b.tasks
+    cores = costs.busy_cores(chunks * pieces, target)
+    # The last chunk may compute rows again.
+    macs = chunks * b.chunk * b.n * b.k
+    # Weights come from memory once, and from the next cache level again for each chunk.
+    traffic = nbytes + 0.25 * 4 * b.k * b.n * (chunks - 1)
+    traffic += 8 * b.rows * b.n * 0.25 * (b.parts - 1)
+    return 2 * macs / (share * target.fma_peak * cores) + 0.5 * traffic / target.memory_bandwidth

@@ -8,6 +8,7 @@ wide as it takes to hide the latency of the FMAs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,9 @@ from tvm import tirx
 
 from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.flattened import reads_blocks
 from tvm_ext.schedules.fold_batch import fold_batch
+from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weight
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
@@ -28,7 +31,9 @@ _CHAINS = 8
 
 @register
 class Gemv(Algorithm[MatmulWorkload]):
-    """All rows in one register tile.
+    """All rows in one register tile; a flattened feature map may be in channel blocks.
+
+    The rows of the weights are packed in the order of the left side, which `flattened` makes.
 
     Parameters of the plan: `blocks` vectors of columns in registers; `pieces` parts of the
     columns, the units of work of the threads.
@@ -42,6 +47,10 @@ class Gemv(Algorithm[MatmulWorkload]):
         if rows > _MOST_ROWS:
             return refuse(f"{rows} rows; at most {_MOST_ROWS}")
         return constant_right_side(workload)
+
+    def layouts(self, workload: MatmulWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
+        v = target.lanes
+        return ((0, 0), (v, 0)) if reads_blocks(workload, v) else ((0, 0),)
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         vectors = -(-workload.n // target.lanes)
@@ -88,7 +97,8 @@ class Gemv(Algorithm[MatmulWorkload]):
             rows, workload.n, workload.k, target.lanes, params["blocks"], rows,
             pieces=params["pieces"],
         )  # fmt: skip
-        return emit.build(lambda: emit_packed(workload, blocking))
+        stored = stored_shape(workload.lhs_shape, layout[0])
+        return emit.build(lambda: emit_packed(replace(workload, lhs_shape=stored), blocking))
 
 
 def _legal_blocks(w: MatmulWorkload, target: CpuTarget) -> tuple[int, ...]:

@@ -62,6 +62,24 @@ def to_blocked(array: np.ndarray, block: int) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(split, 2, -1))
 
 
+def blocked_order(shape: tuple[int, ...], block: int) -> np.ndarray:
+    """Where each stored element of a blocked sample is in the model's own order.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Logical (N, C, *spatial), whose channels fill their blocks.
+    block : int
+
+    Returns
+    -------
+    ndarray
+        Of C * prod(spatial) positions.
+    """
+    elements = np.arange(np.prod(shape[1:])).reshape(1, *shape[1:])
+    return to_blocked(elements, block).reshape(-1)
+
+
 def from_blocked(array: np.ndarray, channels: int) -> np.ndarray:
     """The inverse of `to_blocked`."""
     split = np.moveaxis(array, -1, 2)

@@ -1,8 +1,4 @@
-"""Conversion between the model's own layout and channel-blocked ones.
-
-Lanes x lanes elements are transposed in registers, so that both sides are read and written in
-whole vectors along their contiguous dimension.
-"""
+"""Conversion between the model's own layout and channel-blocked ones."""
 
 from __future__ import annotations
 
@@ -12,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
-from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
+from tvm_ext.schedules.block_transpose import Side, block_to_planes, each_block, planes_to_block
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.target import CpuTarget
 
@@ -75,7 +70,7 @@ class LayoutTransform(Algorithm[LayoutWorkload]):
 
 
 def _emit(w: LayoutWorkload, params: Params) -> None:
-    """Declare the arguments and emit the loops over channel blocks and tiles of positions."""
+    """Declare the arguments and emit the loop over channel blocks."""
     n, channels, *spatial = w.shape
     size, lanes = prod(spatial), w.block_out or w.block_in
     blocks, rest = -(-channels // lanes), channels % lanes
@@ -84,59 +79,14 @@ def _emit(w: LayoutWorkload, params: Params) -> None:
     plain, blocked = (data, out) if w.block_out else (out, data)
     plain = emit.view(plain, (n, channels, size), w.dtype)
     blocked = emit.view(blocked, (n, blocks, size, lanes), w.dtype)
-    in_registers = lanes in (4, 8, 16) and size >= lanes and np.dtype(w.dtype).itemsize == 4
 
-    def tile(b: Any, k: Any, start: Any, rows: int) -> None:
-        """`lanes` positions of the first `rows` channels of a block."""
-        zero = tirx.Broadcast(tirx.const(0, w.dtype), lanes)
-
-        def channel(i: int) -> list[Any]:
-            return [b, k * lanes + i, start]
-
-        def position(i: int) -> list[Any]:
-            return [b, k, start + i, 0]
-
+    def block(n: Any, k: Any, rows: int) -> None:
+        one = Side(plain, lambda i, p: [n, k * lanes + i, p])
+        other = Side(blocked, lambda i, p: [n, k, p, i])
         if w.block_out:
-            transpose(
-                lanes,
-                w.dtype,
-                lambda i: vector_at(plain, channel(i), lanes) if i < rows else zero,
-                lambda i, x: store_vector(blocked, x, position(i), lanes),
-            )
+            planes_to_block(one, other, size, lanes, rows, w.dtype)
         else:
-
-            def store(i: int, x: Any) -> None:
-                if i < rows:
-                    store_vector(plain, x, channel(i), lanes)
-
-            transpose(lanes, w.dtype, lambda i: vector_at(blocked, position(i), lanes), store)
-
-    def elements(b: Any, k: Any, rows: int) -> None:
-        """A block without vectors: few positions, or elements of another size."""
-        with emit.loop(size) as p:
-            with emit.loop(rows) as i:
-                if w.block_out:
-                    T.buffer_store(blocked, plain[b, k * lanes + i, p], [b, k, p, i])
-                else:
-                    T.buffer_store(plain, blocked[b, k, p, i], [b, k * lanes + i, p])
-            if w.block_out and rows < lanes:
-                with emit.loop(lanes - rows) as i:
-                    T.buffer_store(blocked, tirx.const(0, w.dtype), [b, k, p, rows + i])
-
-    def block(b: Any, k: Any, rows: int) -> None:
-        if in_registers:
-            emit.cover(size, lanes, lambda start, _: tile(b, k, start, rows))
-        else:
-            elements(b, k, rows)
+            block_to_planes(other, one, size, lanes, rows, w.dtype)
 
     with emit.tasks(params["parallel"], n, blocks) as (b, k):
-        if not rest:
-            block(b, k, lanes)
-        elif blocks == 1:
-            block(b, 0, rest)
-        else:
-            with T.If(k < blocks - 1):
-                with T.Then():
-                    block(b, k, lanes)
-                with T.Else():
-                    block(b, blocks - 1, rest)
+        each_block(blocks, rest, lanes, k, lambda k, rows: block(b, k, rows))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import costs, emit, gemm, gemm_cuts
+from tvm_ext.schedules import emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.strided_product import PanelOf, emit_product, has_rows
-from tvm_ext.schedules.tiles import Tile
 from tvm_ext.target import CpuTarget
 
 
@@ -33,16 +33,7 @@ class Matmul(Algorithm[MatmulWorkload]):
         return constant_right_side(workload)
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
-        rows = fold_batch(workload).m
-        tiles = gemm_cuts.panel_tiles(rows, workload.n, target)
-        vectors = -(-workload.n // target.lanes)
-        return {
-            "tile": tuple(sorted({t.rows for t in tiles})),
-            "blocks": tuple(sorted({t.columns for t in tiles})),
-            "chunks": tuple(range(1, rows + 1)),
-            "pieces": tuple(range(1, vectors + 1)),
-            "k_parts": gemm_cuts.legal_parts(workload.k),
-        }
+        return gemm_cuts.packed_space(fold_batch(workload).m, workload.n, workload.k, target)
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
         w, folded = workload, fold_batch(workload)
@@ -56,18 +47,9 @@ class Matmul(Algorithm[MatmulWorkload]):
         }  # fmt: skip
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w, folded = workload, fold_batch(workload)
-        rows = folded.m
-        share = gemm_cuts.panel_efficiency(
-            Tile(params["tile"], params["blocks"]), rows, w.n, target, folded.lhs.strides[-2]
-        )
-        cores = costs.busy_cores(params["chunks"] * params["pieces"], target)
-        # Weights come from memory once, and from the next cache level again for each chunk.
-        traffic = w.bytes + 0.25 * w.weight_bytes * (params["chunks"] - 1)
-        traffic += 8 * rows * w.n * 0.25 * (params["k_parts"] - 1)
-        return 2 * w.macs / (share * target.fma_peak * cores) + (
-            0.5 * traffic / target.memory_bandwidth
-        )
+        stride = fold_batch(workload).lhs.strides[-2]
+        b = blocking(workload, params, target)
+        return gemm_cuts.packed_seconds(b, workload.bytes, target, stride)
 
     def pack(
         self,
@@ -85,12 +67,15 @@ class Matmul(Algorithm[MatmulWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
-        w, rows, p = workload, fold_batch(workload).m, params
-        blocking = gemm.Blocking(
-            rows, w.n, w.k, target.lanes, p["blocks"], p["tile"], p["chunks"], p["pieces"],
-            p["k_parts"],
-        )  # fmt: skip
-        return emit.build(lambda: emit_packed(w, blocking))
+        return emit.build(lambda: emit_packed(workload, blocking(workload, params, target)))
+
+
+def blocking(w: MatmulWorkload, params: Params, target: CpuTarget) -> gemm.Blocking:
+    """The cuts that parameters stand for; those that an algorithm doesn't have are 1."""
+    return gemm.Blocking(
+        fold_batch(w).m, w.n, w.k, target.lanes, params["blocks"], params["tile"],
+        params["chunks"], params.get("pieces", 1), params["k_parts"],
+    )  # fmt: skip
 
 
 def constant_right_side(w: MatmulWorkload) -> Support:
@@ -117,18 +102,37 @@ def pack_weight(w: MatmulWorkload, weight: np.ndarray, blocks: int, lanes: int) 
     return gemm.pack_panels(weight_matrix(w, weight), blocks, lanes)
 
 
+@dataclass(frozen=True)
+class PackedPanels:
+    """Reads weights in panels, a flat buffer, as `gemm.emit_task` asks for them."""
+
+    flat: Any
+    b: gemm.Blocking
+
+    def panel(self, panel: Any, base: Any) -> gemm.Right:
+        """What reads a panel from a step on."""
+        return lambda step, c, i: self.flat[self._start(panel, base + step) + c * self.b.lanes + i]
+
+    def fetch(self, panel: Any, base: Any, element: Any) -> None:
+        """Prefetch the cache line of an element that follows the start of a step."""
+        emit.prefetch(self.flat, [self._start(panel, base) + element], 2)
+
+    def _start(self, panel: Any, step: Any) -> Any:
+        return (panel * self.b.k + step) * self.b.span
+
+
 def emit_packed(w: MatmulWorkload, b: gemm.Blocking) -> None:
     """Declare the arguments and emit the parallel tasks of a product with packed weights."""
 
-    def start(panel: Any, step: Any) -> Any:
-        return (panel * b.k + step) * b.span
-
     def panels(right: Any, _: Sequence[Any]) -> PanelOf:
-        return lambda panel, base: (
-            lambda step, c, i: right[start(panel, base + step) + c * b.lanes + i]
-        )
+        return PackedPanels(right, b).panel
 
-    def fetch(right: Any, panel: Any, base: Any, element: Any) -> None:
-        emit.prefetch(right, [start(panel, base) + element], 2)
+    def fetch(right: Any, *line: Any) -> None:
+        PackedPanels(right, b).fetch(*line)
 
-    emit_product(w, b, (b.panels, b.k, b.blocks, b.lanes), panels, fetch)
+    emit_product(w, b, packed_shape(b), panels, fetch)
+
+
+def packed_shape(b: gemm.Blocking) -> tuple[int, ...]:
+    """The shape of weights in panels."""
+    return b.panels, b.k, b.blocks, b.lanes

@@ -10,7 +10,7 @@ import numpy as np
 
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.strided_view import StridedView
-from tvm_ext.schedules.workload import Shape, operand_bytes
+from tvm_ext.schedules.workload import NormalizeWorkload, Shape, operand_bytes
 from tvm_ext.sparsity import Sparsity
 
 
@@ -28,6 +28,9 @@ class MatmulWorkload:
         Shapes of the arguments, which the views are of.
     packed : bool
         Whether the right side is a constant weight.
+    producer : NormalizeWorkload or None
+        What computes the left side; one kernel computes both, takes the producer's inputs in place
+        of the left side, and its weights after the product's.
     sparsity : Sparsity or None
         Counts of what isn't zero in that weight, seen as (n, k); without it hardly any is zero.
     """
@@ -41,6 +44,7 @@ class MatmulWorkload:
     packed: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    producer: NormalizeWorkload | None = None
     sparsity: Sparsity | None = None
 
     @classmethod
@@ -85,8 +89,14 @@ class MatmulWorkload:
         return prod(self.out.shape) * self.k
 
     @property
+    def source_bytes(self) -> int:
+        """Bytes that are read."""
+        return self.bytes - _view_bytes(self.out)
+
+    @property
     def flops(self) -> int:
-        return 2 * self.macs + prod(self.out.shape) * self.epilogue.flops
+        own = 2 * self.macs + prod(self.out.shape) * self.epilogue.flops
+        return own + (self.producer.flops if self.producer else 0)
 
     @property
     def weight_bytes(self) -> int:
@@ -94,7 +104,9 @@ class MatmulWorkload:
 
     @property
     def bytes(self) -> int:
-        data = _view_bytes(self.lhs) + _view_bytes(self.out)
+        # What a producer hands over is in no memory.
+        left = self.producer.source_bytes if self.producer else _view_bytes(self.lhs)
+        data = left + _view_bytes(self.out)
         return data + self.weight_bytes + operand_bytes(self.epilogue)
 
 

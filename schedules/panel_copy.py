@@ -30,16 +30,17 @@ def copy_way(rhs: StridedView, steps: int, lanes: int) -> str:
 
 
 def copy_panel(
-    way: str, b: gemm.Blocking, local: Any, flat: Any, at: Callable[[Any, Any], Any]
-) -> None:
-    """Copy one panel to `local` (steps, blocks, lanes).
+    way: str, b: gemm.Blocking, local: Any, flat: Any, at: Callable[[Any, Any], Any],
+    first: Any = 0,
+) -> None:  # fmt: skip
+    """Copy one panel to `local` (steps, blocks, lanes), whose step `first` it starts at.
 
     `at` gives the place in `flat` of a step of the part and a column of the panel.
     """
     if way != "squares":
         width, kind = min(b.lanes, b.n), "vectorized" if way == "vectors" else "serial"
         with emit.nest((b.steps, b.blocks)) as (step, c), emit.loop(width, kind) as i:
-            T.buffer_store(local, flat[at(step, c * b.lanes + i)], [step, c, i])
+            T.buffer_store(local, flat[at(step, c * b.lanes + i)], [first + step, c, i])
         return
     with emit.loop(b.blocks) as c:
 
@@ -48,7 +49,7 @@ def copy_panel(
                 lanes,
                 "float32",
                 lambda i: vector_at(flat, [at(step, c * lanes + i)], lanes),
-                lambda j, column: store_vector(local, column, [step + j, c, 0], lanes),
+                lambda j, column: store_vector(local, column, [first + step + j, c, 0], lanes),
             )
 
         emit.cover(b.steps, b.lanes, square)

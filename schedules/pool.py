@@ -13,6 +13,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.block_transpose import Side, each_block, planes_to_block
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_global import emit_global
@@ -30,6 +31,8 @@ _NO_OPERANDS: dict[int, tirx.Expr] = {}
 @register
 class Pool(Algorithm[PoolWorkload]):
     """Separable pooling, vectorised over channel lanes or, in the plain layout, over columns.
+
+    What is pooled in the plain layout can be stored in blocks, some rows at a time.
 
     Parameters of the plan: `vectors` accumulated in registers at a time; `rows` of outputs in a
     task; `parallel`, whether threads share the tasks.
@@ -53,7 +56,9 @@ class Pool(Algorithm[PoolWorkload]):
         return YES
 
     def layouts(self, workload: PoolWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
-        return ((target.lanes, target.lanes), (0, 0))
+        v = target.lanes
+        turning = not _is_global(workload) and not workload.epilogue.operands
+        return ((v, v), (0, 0), (0, v)) if turning else ((v, v), (0, 0))
 
     def space(self, workload: PoolWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         return {
@@ -82,6 +87,8 @@ class Pool(Algorithm[PoolWorkload]):
     def kernel(
         self, workload: PoolWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
     ) -> tirx.PrimFunc:
+        if layout[0] != layout[1]:
+            return emit.build(lambda: _emit_turning(workload, params, target))
         emitter = emit_global if _is_global(workload) else _emit
         return emit.build(lambda: emitter(workload, params, target, layout[0]))
 
@@ -123,3 +130,46 @@ def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> Non
                 )
 
             line.row(at, element, store)
+
+
+def _emit_turning(w: PoolWorkload, params: Params, target: CpuTarget) -> None:
+    """Pool planes, a few rows of a block's channels at a time, and store these in lanes."""
+    v, (batch, channels, *outer, width) = target.lanes, w.out_shape
+    rows, count, blocks = prod(outer), params["rows"], -(-channels // v)
+    data = emit.argument("data", w.shape)
+    out = emit.argument("out", stored_shape(w.out_shape, v))
+    out = emit.view(out, (batch, blocks, rows * width, v))
+    # Enough for whole vectors of positions.
+    height = min(count, -(-2 * v // width))
+    with emit.tasks(params["parallel"], batch, blocks, -(-rows // count)) as (n, block, task):
+        line = PoolLine(w, v, 0, params["vectors"])
+        planes = emit.workspace((v, height * width))
+        first = cuts.panel_start(task, count, rows)
+
+        def some_rows(k: Any, live: int, start: Any) -> None:
+            with emit.loop(live) as channel, emit.loop(height) as i:
+
+                def element(where: Any, x: Any) -> tirx.Expr:
+                    value = data[(n, k * v + channel, *where, x)]
+                    return (
+                        w.prologue.evaluate([value], _NO_OPERANDS.__getitem__)
+                        if w.prologue
+                        else value
+                    )
+
+                def store(column: Any, lane: Any, value: tirx.Expr) -> None:
+                    value = apply_epilogue(w.epilogue, [], 0, [], [value])
+                    T.buffer_store(planes, value, [channel, i * width + column])
+
+                line.row(unflatten(start + i, outer), element, store)
+            planes_to_block(
+                Side(planes, lambda i, p: [i, p]),
+                Side(out, lambda i, p: [n, k, start * width + p, i]),
+                height * width, v, live,
+            )  # fmt: skip
+
+        def panel(k: Any, live: int) -> None:
+            with emit.loop(-(-count // height)) as t:
+                some_rows(k, live, first + cuts.panel_start(t, height, count))
+
+        each_block(blocks, channels % v, v, block, panel)

@@ -6,6 +6,7 @@ there for what has few channels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -124,27 +125,41 @@ def _emit_nearest(w: ResizeWorkload, params: Params, block: int) -> None:
 def _emit_linear(w: ResizeWorkload, params: Params, block: int) -> None:
     """Four neighbours for each element, weighted along both axes."""
     stored = stored_shape(w.shape, block)
-    _, _, height, width = w.shape
-    _, _, out_height, out_width = w.out_shape
     data = emit.argument("data", stored)
-    rows = emit.argument("rows", (out_height,), "int32")
-    row_fractions = emit.argument("row_fractions", (out_height,))
-    columns = emit.argument("columns", (out_width,), "int32")
-    column_fractions = emit.argument("column_fractions", (out_width,))
+    taps = declare_taps(w)
     out = emit.argument("out", stored_shape(w.out_shape, block))
-    one = tirx.const(1.0, "float32")
     with (
-        emit.tasks(params["parallel"], *stored[:2], out_height) as (n, plane, y),
-        emit.loop(out_width) as x,
+        emit.tasks(params["parallel"], *stored[:2], w.out_shape[2]) as (n, plane, y),
+        emit.loop(w.out_shape[3]) as x,
         emit.loop(block or 1, "vectorized") as lane,
     ):
         last = [lane] if block else []
-        fy, fx = row_fractions[y], column_fractions[x]
+        value = interpolated(w, taps, data, (n, plane), y, x, last)
+        T.buffer_store(out, value, [n, plane, y, x, *last])
 
-        def along_row(row: Any, fx: Any = fx, x: Any = x, last: Any = last) -> Any:
-            left, right = columns[x], tirx.min(columns[x] + 1, width - 1)
-            a, b = (data[(n, plane, row, column, *last)] for column in (left, right))
-            return a * (one - fx) + b * fx
 
-        above, below = along_row(rows[y]), along_row(tirx.min(rows[y] + 1, height - 1))
-        T.buffer_store(out, above * (one - fy) + below * fy, [n, plane, y, x, *last])
+def declare_taps(w: ResizeWorkload) -> list[Any]:
+    """Declare the weights of a linear enlargement: places and fractions of rows and of columns."""
+    return [
+        emit.argument(name, (size,), dtype)
+        for axis, size in zip(("row", "column"), w.out_shape[2:], strict=True)
+        for name, dtype in ((f"{axis}s", "int32"), (f"{axis}_fractions", "float32"))
+    ]
+
+
+def interpolated(
+    w: ResizeWorkload, taps: Sequence[Any], data: Any, lead: Sequence[Any], y: Any, x: Any,
+    last: Sequence[Any],
+) -> tirx.Expr:  # fmt: skip
+    """An element of a linear enlargement; `lead` and `last` are the indices around y and x."""
+    rows, row_fractions, columns, column_fractions = taps
+    _, _, height, width = w.shape
+    one, fy, fx = tirx.const(1.0, "float32"), row_fractions[y], column_fractions[x]
+
+    def along_row(row: Any) -> tirx.Expr:
+        left, right = columns[x], tirx.min(columns[x] + 1, width - 1)
+        a, b = (data[(*lead, row, column, *last)] for column in (left, right))
+        return a * (one - fx) + b * fx
+
+    above, below = along_row(rows[y]), along_row(tirx.min(rows[y] + 1, height - 1))
+    return above * (one - fy) + below * fy

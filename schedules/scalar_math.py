@@ -25,6 +25,13 @@ _EXP_POLY = (
     1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
     4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
 )  # fmt: skip
+# Minimax coefficients of the relative error of exp(r) over |r| <= ln(2)/2, by Remez' algorithm;
+# 8e-8 before rounding.
+_SHORT_EXP_POLY = (
+    8.2985380908e-3, 4.1916568203e-2, 1.6667565473e-1, 4.9998881417e-1, 9.9999969276e-1,
+    1.0000000735,
+)  # fmt: skip
+_LN2 = 0.69314718055994531
 # Adding it rounds a float32 to a whole number, which its low bits then hold.
 _ROUNDER = 1.5 * 2.0**23
 _ROUNDER_BITS = 0x4B400000
@@ -125,6 +132,21 @@ def exp(x: tirx.Expr) -> tirx.Expr:
     y = tirx.reinterpret("float32", tirx.reinterpret("int32", y) + (whole << 23))
     y = tirx.Select(x < _c(_EXP_UNDERFLOW, x), _c(0.0, x), y)
     return _or_infinite(x, y)
+
+
+def short_exp(x: tirx.Expr) -> tirx.Expr:
+    """e**x of a float32 x <= 0, as a softmax needs it: two thirds of the operations of `exp`.
+
+    Results below the smallest normal number are 0; NaN passes. The relative error is at most
+    3e-7, and 3e-9 |x| more, which is what a single product with ln(2) costs.
+    """
+    # At the limit n is -127, whose bits make the factor 2**n zero.
+    safe = clip(x, -127 * _LN2, float("inf"))
+    bits = tirx.reinterpret("int32", safe * _c(_LOG2E, x) + _c(_ROUNDER, x))
+    # Of the bits, lest TVM simplify it to what was rounded.
+    n = tirx.reinterpret("float32", bits) - _c(_ROUNDER, x)
+    power = tirx.reinterpret("float32", (bits << 23) + tirx.const(127 << 23, "int32"))
+    return horner(_SHORT_EXP_POLY, safe - n * _c(_LN2, x)) * power
 
 
 def gradual_exp(x: tirx.Expr) -> tirx.Expr:

@@ -3,6 +3,7 @@
 Dimensions that stay neighbours are one to the kernel. If the innermost stays innermost, what moves
 are contiguous runs, copied in vectors. Else the innermost dimensions of input and output span a
 matrix that is transposed in registers, lanes x lanes at a time.
+A map of channel blocks is read as it is where channels, cut in heads or anchors, become innermost.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.lane_transpose import store_vector, transpose, vector_at
+from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.workload import Shape, TransposeWorkload
 from tvm_ext.target import CpuTarget
 
@@ -39,6 +41,11 @@ class Shuffle(Algorithm[TransposeWorkload]):
             return refuse(f"shape {w.shape} has no elements")
         return YES
 
+    def layouts(
+        self, workload: TransposeWorkload, target: CpuTarget
+    ) -> tuple[tuple[int, int], ...]:
+        return ((0, 0), (target.lanes, 0)) if reads_parts(workload) else ((0, 0),)
+
     def space(self, workload: TransposeWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         return {"parallel": (False, True)}
 
@@ -55,7 +62,19 @@ class Shuffle(Algorithm[TransposeWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
+        if layout[0]:
+            return emit.build(lambda: _emit_blocked(workload, params, layout[0]))
         return emit.build(lambda: _emit(workload, params, target))
+
+
+def reads_parts(w: TransposeWorkload) -> bool:
+    """Whether the source is a feature map, whose channels are cut in parts, the last innermost."""
+    if not 3 <= len(w.source) <= 5 or w.dtype != "float32":
+        return False
+    batch, _, *spatial = w.source
+    first = len(w.shape) - len(spatial)
+    cut = first >= 2 and w.shape[0] == batch and w.shape[first:] == tuple(spatial)
+    return cut and w.axes[-1] == first - 1
 
 
 def merge(shape: Shape, axes: Shape) -> tuple[Shape, Shape]:
@@ -85,7 +104,7 @@ def _emit(w: TransposeWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the loops over the output's dimensions."""
     shape, axes = merge(w.shape, w.axes)
     extents = tuple(shape[axis] for axis in axes)
-    data = emit.argument("data", w.shape, w.dtype)
+    data = emit.argument("data", w.source or w.shape, w.dtype)
     out = emit.argument("out", w.out_shape, w.dtype)
     data, out = emit.view(data, shape, w.dtype), emit.view(out, extents, w.dtype)
     rank, size = len(shape), np.dtype(w.dtype).itemsize
@@ -133,6 +152,38 @@ def _emit(w: TransposeWorkload, params: Params, target: CpuTarget) -> None:
 
     with _outer(params, extents[:-1]) as index, emit.loop(extents[-1]) as last:
         T.buffer_store(out, data[tuple(source([*index, last]))], [*index, last])
+
+
+def _emit_blocked(w: TransposeWorkload, params: Params, block: int) -> None:
+    """Runs of a part of the channels: whole vectors, or elements where a part ends in a block."""
+    stored = stored_shape(w.source, block)
+    data = emit.argument("data", stored, w.dtype)
+    out = emit.argument("out", w.out_shape, w.dtype)
+    first = len(w.shape) - len(w.source) + 2
+    parts, inner = w.shape[1:first], w.shape[first - 1]
+
+    def source(index: list[Any]) -> list[Any]:
+        """The indices in the dimensions of `shape`."""
+        at: list[Any] = [0] * len(w.shape)
+        for position, axis in zip(index, w.axes, strict=True):
+            at[axis] = position
+        return at
+
+    def element(index: list[Any]) -> tirx.Expr:
+        n, *at = source(index)
+        channel = emit.flat_index(at[: first - 1], parts)
+        return data[(n, channel // block, *at[first - 1 :], channel % block)]
+
+    with _outer(params, w.out_shape[:-1]) as outer:
+        if inner % block:
+            with emit.loop(inner) as last:
+                T.buffer_store(out, element([*outer, last]), [*outer, last])
+            return
+        n, *at = source([*outer, 0])
+        start = emit.flat_index(at[: first - 1], parts) // block
+        with emit.loop(inner // block) as k, emit.loop(block, "vectorized") as lane:
+            value = data[(n, start + k, *at[first - 1 :], lane)]
+            T.buffer_store(out, value, [*outer, k * block + lane])
 
 
 def _outer(params: Params, extents: Any) -> Any:

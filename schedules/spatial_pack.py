@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import cuts, emit, spatial_pack_tasks
+from tvm_ext.schedules import emit, spatial_pack_tasks
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_prologue import (
@@ -26,9 +26,12 @@ from tvm_ext.schedules.conv_prologue import (
 )
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.pool_stage import supports_pool
+from tvm_ext.schedules.producer_stage import pack_producer, supports_producer
+from tvm_ext.schedules.resize import ResizeWorkload
 from tvm_ext.schedules.spatial_pack_kernel import chunk_extent, emit_spatial_pack
-from tvm_ext.schedules.spatial_pack_weights import DenseWeights, group_blocks, reduction_step
+from tvm_ext.schedules.spatial_pack_weights import DenseWeights, group_blocks, pack_panels
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
+from tvm_ext.schedules.workload import PoolWorkload
 from tvm_ext.target import CpuTarget
 
 
@@ -39,12 +42,15 @@ class SpatialPack(Algorithm[ConvWorkload]):
     Parameters of the plan: `tile` positions and `blocks` channel vectors in registers; `chunk`
     rows (or positions, when the kernel is 1x1) whose input stays in cache while all weights pass;
     `pieces` parts of the output channels that threads share; `stage` copies the chunk's input,
-    each piece for itself, and applies the prologue. With a pool stage the rows of a chunk are the
-    pool's.
+    each piece for itself, and applies the prologue, or computes the producer. With a pool stage
+    the rows of a chunk are the pool's.
     """
 
     name: ClassVar[str] = "spatial_pack"
     workload_type: ClassVar[type] = ConvWorkload
+    producers: ClassVar[tuple[tuple[type, ...], ...]] = (
+        (), (ConvWorkload,), (PoolWorkload,), (ResizeWorkload,),
+    )  # fmt: skip
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
@@ -53,9 +59,11 @@ class SpatialPack(Algorithm[ConvWorkload]):
         if w.groups > 1 and (w.out_channels // w.groups) % target.lanes:
             per_group = w.out_channels // w.groups
             return refuse(f"{per_group} output channels a group don't fill {target.lanes} lanes")
-        return supports_prologue(w) and supports_pool(w)
+        return supports_prologue(w) and supports_pool(w, slices=True) and supports_producer(w)
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
+        if workload.producer:
+            return ((target.lanes, target.lanes),)
         return ((target.lanes, target.lanes), (0, target.lanes))
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
@@ -100,20 +108,10 @@ class SpatialPack(Algorithm[ConvWorkload]):
         target: CpuTarget,
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        w, v, width = workload, target.lanes, params["blocks"]
-        kernel = ConvGeometry.of(w).kernel
-        blocks, per_group = group_blocks(w, target), w.in_channels // w.groups
-        step = reduction_step(w, target)
-        data = weights[0].reshape(w.groups, w.out_channels // w.groups, per_group, *kernel)
-        missing = blocks * v - data.shape[1]
-        if missing:
-            data = np.pad(data, [(0, 0), (0, missing)] + [(0, 0)] * (data.ndim - 2))
-        data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
-        panels = cuts.cut_panels(data, 1, width, at=1)
-        # (group, panel, block, lane, outer, step, *taps) to (.., outer, *taps, step, block, lane)
-        taps = range(6, panels.ndim)
-        panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
-        packed = np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))
+        w = workload
+        packed = pack_panels(w, params["blocks"], target, weights[0])
+        if w.producer:
+            return [packed, *pack_producer(w, target, weights[1:])]
         return [packed, *pack_constants(w, target, weights[1:])]
 
     def kernel(

@@ -6,6 +6,7 @@ the chunk's input, which stays in cache. With a pool stage the rows are the pool
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -25,6 +26,7 @@ from tvm_ext.schedules.emit_epilogue import (
 )
 from tvm_ext.schedules.layout import stored_shape
 from tvm_ext.schedules.pool_stage import RollingPool
+from tvm_ext.schedules.producer_stage import ProducerStage
 from tvm_ext.schedules.spatial_pack_weights import Place, Weights, group_blocks
 from tvm_ext.target import CpuTarget
 
@@ -35,7 +37,7 @@ _SHORT_REDUCTION = 512
 def chunk_extent(w: ConvWorkload, g: ConvGeometry) -> int:
     """What `chunk` counts: positions of a flat convolution, else rows (of one slice)."""
     if w.pool:
-        return w.pool.out_spatial[0]
+        return w.pool.out_spatial[-2]
     if g.flat:
         return g.staged[0] if g.must_stage else g.out[-1]
     return g.out[-2]
@@ -54,9 +56,10 @@ def emit_spatial_pack(
     per_group = w.in_channels // w.groups
     all_blocks = blocks * w.groups
 
-    data = emit.argument("data", stored_shape(w.in_shape, block_in))
+    data = emit.argument("data", stored_shape(w.source_shape, block_in))
     weights.declare()
     constants = declare_constants(w, target)
+    producer = ProducerStage(w, target) if w.producer else None
     operands = declare_operands(w.epilogue, block_out)
     out = emit.argument("out", stored_shape(w.out_shape, block_out))
 
@@ -64,7 +67,8 @@ def emit_spatial_pack(
     if not w.pool:
         out = emit.view(out, (w.batch, all_blocks, *g.out, v))
     in_place = emit.view(data, (prod(data.shape),)) if weights.room else None
-    data = conv_stage.lifted_input(w, g, data, block_in)
+    if producer is None:
+        data = conv_stage.lifted_input(w, g, data, block_in)
     epilogue, operands = lifted_epilogue(w.epilogue, operands, g.out, block_out)
 
     wanted = []
@@ -76,13 +80,18 @@ def emit_spatial_pack(
     full, rest = divmod(extent, chunk)
 
     def task(n: Any, slices: Any, group: Any, piece: Any, first: Any, count: int) -> None:
-        pooled = RollingPool(w, v, block_out, width, first, count) if w.pool else None
-        origin = (*slices, pooled.start if pooled else first)
+        pooled, origin = None, (*slices, first)
+        if w.pool:
+            pooled = RollingPool(w, v, block_out, width, first, count, slices)
+            origin = (*pooled.slices, pooled.start)
         source = conv_stage.Source(data if in_place is None else in_place, staged=False)
-        if params["stage"]:
+        if producer is not None:
+            rows = pooled.rows if pooled else count
+            source = producer.stage(data, n, pooled.start if pooled else first, rows)
+        elif params["stage"]:
             source = conv_stage.stage(
                 w, g, data, block_in, n, group, origin, pooled.rows if pooled else count, constants,
-                weights.room,
+                weights.room, pooled.depth if pooled else 1,
             )  # fmt: skip
         if g.flat:
             positions = count * prod(g.staged[1:]) if g.must_stage else count
@@ -95,23 +104,25 @@ def emit_spatial_pack(
         with weights.panels(group, piece) as panel:
             block0 = group * blocks + cuts.panel_start(panel, width, blocks)
 
-            def row_body(row: Any, turn: Any) -> None:
+            def row_body(row: Any, turn: Any, part: Any = 0) -> None:
                 offset, done = 0, 0
                 for tiles, rows_tile in cuts.split_extent(positions, params["tile"]):
                     with emit.loop(tiles) as t:
                         if pooled:
                             pooled.prefetch(out, (n, block0), turn, done + t, row_tiles)
                         now = turn * row_tiles + done + t
-                        _tile(n, group, panel, row, offset + t * rows_tile, rows_tile, now)
+                        _tile(n, group, panel, row, offset + t * rows_tile, rows_tile, now, part)
                     offset += tiles * rows_tile
                     done += tiles
 
             def _tile(
-                n: Any, group: Any, panel: Any, row: Any, column: Any, size: int, turn: Any
-            ) -> None:
+                n: Any, group: Any, panel: Any, row: Any, column: Any, size: int, turn: Any,
+                part: Any,
+            ) -> None:  # fmt: skip
                 acc = emit.RegisterTile(size, width, v)
                 acc.zero()
-                at_row = (0,) if g.flat else (*origin[:-1], origin[-1] + row)
+                at_row: list[Any] = [0] if g.flat else [*origin[:-1], origin[-1] + row]
+                at_row[0] = at_row[0] + part
 
                 def ask_for_results(part: Any, parts: int) -> None:
                     """Ask for a part of the lines that the tile writes, and of those it adds."""
@@ -122,7 +133,8 @@ def emit_spatial_pack(
                             for c in range(width):
                                 emit.prefetch(buffer, [n, block0 + c, *at_row, x, 0], 1)
 
-                at = Place(source, n, group, panel, row, column, origin, turn, turns)
+                here = replace(source, part=part)
+                at = Place(here, n, group, panel, row, column, origin, turn, turns)
                 weights.multiply(acc, at, block_in, ask_for_results)
 
                 def store(x: Any, c: Any, lane: Any) -> None:
@@ -131,7 +143,7 @@ def emit_spatial_pack(
                         epilogue, operands, block_out, index, [acc.get(x, c, lane)]
                     )
                     if pooled:
-                        pooled.put(c, at_row[-1], (column + x) * v + lane, value)
+                        pooled.put(c, at_row[-1], (column + x) * v + lane, value, part)
                     else:
                         T.buffer_store(out, value, index)
 
@@ -141,17 +153,17 @@ def emit_spatial_pack(
                 if pooled is None:
                     row_body(turn, turn)
                 else:
-                    with pooled.row(turn) as row:
-                        row_body(row - pooled.start, turn)
+                    with pooled.row(turn) as row, emit.loop(pooled.depth) as part:
+                        row_body(row - pooled.start, turn, part)
                     pooled.finish(
                         turn,
                         lambda c, y, x, lane, value: T.buffer_store(
-                            out, value, [n, block0 + c, y, x, lane]
+                            out, value, [n, block0 + c, *slices, y, x, lane]
                         ),
                     )
 
     tasks = full + (1 if rest else 0)
-    cut = () if g.flat else g.out[:-2]
+    cut = () if g.flat else w.pool.out_spatial[:-2] if w.pool else g.out[:-2]
     with emit.parallel_tasks(w.batch, *cut, tasks, w.groups, pieces) as (
         n,
         *slices,

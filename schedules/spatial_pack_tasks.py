@@ -11,7 +11,8 @@ from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import ConvGeometry
 from tvm_ext.schedules.conv_prologue import prologue_seconds
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.pool_stage import repetition, rows_needed, stage_seconds
+from tvm_ext.schedules.pool_stage import repetition, rows_needed, slices_needed, stage_seconds
+from tvm_ext.schedules.producer_rows import producer_seconds
 from tvm_ext.schedules.spatial_pack_kernel import chunk_extent
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.target import CpuTarget
@@ -23,7 +24,7 @@ _TASK_SECONDS = 2e-7
 
 def must_stage(w: ConvWorkload, g: ConvGeometry) -> bool:
     """Whether the multiply-adds can't read the input in place."""
-    return g.must_stage or w.prologue is not None
+    return g.must_stage or w.prologue is not None or w.producer is not None
 
 
 def candidates(
@@ -64,20 +65,29 @@ def seconds(
         Of the weights as they are stored.
     """
     g = ConvGeometry.of(w)
-    slices = 1 if g.flat else prod(g.out[:-2])
+    depth = slices_needed(w)
+    slices = 1 if g.flat else prod(g.out[:-2]) // depth
     tasks = -(-chunk_extent(w, g) // params["chunk"]) * w.batch * slices
     if g.flat:
         positions = params["chunk"] * (prod(g.staged[1:]) if g.must_stage else 1)
     else:
         halo = max(0, g.kernel[-2] - g.stride[-2])
         rows = rows_needed(w, params["chunk"]) * g.stride[-2] + halo
-        positions = rows * g.staged[-1] * prod(g.kernel[:-2])
+        between = (depth - 1) * prod(g.stride[:-2])
+        positions = rows * g.staged[-1] * (prod(g.kernel[:-2]) + between)
     input_bytes = 4 * positions * w.in_channels / w.groups
     staging = 0.0
     if params["stage"]:
-        copying = 2 * input_bytes / target.shared_bandwidth
-        staging = max(copying, prologue_seconds(w, input_bytes, target)) * params["pieces"]
-    spilled = costs.overflow(input_bytes, passes, target)
+        staging = max(
+            2 * input_bytes / target.shared_bandwidth, prologue_seconds(w, input_bytes, target)
+        )
+        if w.producer:
+            made = producer_seconds(w.producer, target) * positions / prod(w.spatial) / w.batch
+            staging = input_bytes / target.shared_bandwidth + made
+        staging *= params["pieces"]
+    # What a copy is made of passes through the same cache, and pushes out as much as is made of it.
+    source = min(1.0, prod(w.source_shape) / prod(w.in_shape)) if params["stage"] else 0.0
+    spilled = costs.overflow(input_bytes * (1 + source), passes, target)
     work = multiply * repetition(w, params["chunk"])
     work += (staging + spilled + _TASK_SECONDS) * tasks * w.groups
     # Weights that overflow the cache come from the next one for each chunk.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
+import numpy as np
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import emit
+from tvm_ext.schedules import cuts, emit
 from tvm_ext.schedules.base import Params
 from tvm_ext.schedules.conv_geometry import ConvGeometry, channel_step
 from tvm_ext.schedules.conv_stage import Source
@@ -26,6 +27,23 @@ def group_blocks(w: ConvWorkload, target: CpuTarget) -> int:
 def reduction_step(w: ConvWorkload, target: CpuTarget) -> int:
     """Input channels that the inner loop unrolls."""
     return channel_step(w.in_channels // w.groups, target.lanes)
+
+
+def pack_panels(w: ConvWorkload, width: int, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+    """Weights to panels of `width` vectors, in the order in which the innermost loops read them."""
+    v, kernel = target.lanes, ConvGeometry.of(w).kernel
+    blocks, per_group = group_blocks(w, target), w.in_channels // w.groups
+    step = reduction_step(w, target)
+    data = weight.reshape(w.groups, w.out_channels // w.groups, per_group, *kernel)
+    missing = blocks * v - data.shape[1]
+    if missing:
+        data = np.pad(data, [(0, 0), (0, missing)] + [(0, 0)] * (data.ndim - 2))
+    data = data.reshape(w.groups, blocks, v, per_group // step, step, *kernel)
+    panels = cuts.cut_panels(data, 1, width, at=1)
+    # (group, panel, block, lane, outer, step, *taps) to (.., outer, *taps, step, block, lane)
+    taps = range(6, panels.ndim)
+    panels = panels.transpose(0, 1, 4, *taps, 5, 2, 3)
+    return np.ascontiguousarray(panels.reshape(-1, *panels.shape[2:]))
 
 
 @dataclass(frozen=True)
@@ -102,10 +120,10 @@ class DenseWeights:
     def _panel_floats(self) -> int:
         return self._per_group * prod(self._geometry.kernel) * self._width * self._lanes
 
-    def declare(self) -> None:
+    def declare(self, name: str = "weight") -> None:
         count, step = self._w.groups * self._panels, self._step
         shape = (count, self._per_group // step, *self._geometry.kernel, step)
-        self._weight = emit.argument("weight", (*shape, self._width, self._lanes))
+        self._weight = emit.argument(name, (*shape, self._width, self._lanes))
 
     def view(self) -> None:
         floats = self._w.groups * self._panels * self._panel_floats

@@ -18,10 +18,22 @@ from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.pool_stage import stage_seconds, supports_pool
+from tvm_ext.schedules.producer_rows import producer_seconds
+from tvm_ext.schedules.producer_stage import pack_producer, supports_producer
+from tvm_ext.schedules.resize import ResizeWorkload
 from tvm_ext.schedules.tiles import Tile, best_tile, efficiency, legal_tiles
 from tvm_ext.schedules.winograd_kernel import emit_winograd
 from tvm_ext.schedules.winograd_matrices import TRANSFORMS, transform_weights
 from tvm_ext.schedules.winograd_output import RowCut, fewest_tiles
+from tvm_ext.schedules.winograd_widened import (
+    OVERLAP,
+    pack_widened,
+    supports_widened,
+    widened_seconds,
+    widened_space,
+    widened_ways,
+)
+from tvm_ext.schedules.workload import PoolWorkload
 from tvm_ext.target import CpuTarget
 
 # Vector instructions that one tile's transforms cost for each vector of channels, both ways.
@@ -44,10 +56,16 @@ class _Winograd(Algorithm[ConvWorkload]):
     Parameters of the plan: `tile` positions x `blocks` vectors of output channels (a panel) in
     registers; `rows` of tiles whose transformed input stays in cache while all panels pass;
     `pieces` parts of the output channels that threads share.
+
+    A 1x1 convolution that makes the input adds `wide_tile` and `wide_blocks`, its own register
+    tile, and `strips`, how many times `rows` a task takes, one after the other.
     """
 
     m: ClassVar[int]
     workload_type: ClassVar[type] = ConvWorkload
+    producers: ClassVar[tuple[tuple[type, ...], ...]] = (
+        (), (ConvWorkload,), (PoolWorkload,), (ResizeWorkload,),
+    )  # fmt: skip
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
@@ -61,7 +79,8 @@ class _Winograd(Algorithm[ConvWorkload]):
         ):
             if value != allowed:
                 return refuse(f"{what} {value}; only {allowed}")
-        return refuse_prologue(w) and supports_pool(w)
+        made = supports_widened(w) if _is_widened(w) else supports_producer(w)
+        return refuse_prologue(w) and supports_pool(w) and made
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes),)
@@ -70,12 +89,15 @@ class _Winograd(Algorithm[ConvWorkload]):
         rows, columns = self._tiles(workload)
         blocks = -(-workload.out_channels // target.lanes)
         tiles = legal_tiles(rows * columns, blocks, target)
-        return {
+        space: dict[str, tuple[Any, ...]] = {
             "tile": tuple(sorted({t.rows for t in tiles})),
             "blocks": tuple(sorted({t.columns for t in tiles})),
             "rows": tuple(range(fewest_tiles(self.m, workload), rows + 1)),
             "pieces": tuple(range(1, blocks + 1)),
         }
+        if _is_widened(workload):
+            space |= widened_space(workload, rows, target) | {"pieces": (1,)}
+        return space
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
@@ -89,7 +111,11 @@ class _Winograd(Algorithm[ConvWorkload]):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "rows": high, "pieces": pieces,
                 }  # fmt: skip
-                options.append((self.cost(w, params, target), params))
+                ways = [params]
+                if _is_widened(w):
+                    ways = [params | way for way in widened_ways(w, rows, high, target)]
+                    ways = ways if pieces == 1 else []
+                options += [(self.cost(w, way, target), way) for way in ways]
         enough = _SLACK * min(cost for cost, _ in options)
         return min(
             (params for cost, params in options if cost <= enough),
@@ -106,6 +132,10 @@ class _Winograd(Algorithm[ConvWorkload]):
         cut = RowCut(self.m, w, params["rows"])
         tasks = cut.all_tiles / params["rows"] * w.batch
         jobs = -(-cut.height // cut.share) * w.batch * pieces
+        strips = params.get("strips", 1)
+        if strips > 1:
+            jobs = -(-cut.height // (cut.share * strips)) * w.batch
+            tasks = jobs * strips
         into, back = _TRANSFORM_CYCLES[self.m]
         cycle = 4 * v / target.fma_peak  # two FMA instructions of 2 x lanes operations
         panels = -(-blocks // tile.columns)
@@ -121,15 +151,25 @@ class _Winograd(Algorithm[ConvWorkload]):
         spilled = missing * frequencies * (panels + pieces)
         spilled /= _level(frequencies, _BUFFER_SHARE, target)
         work = (multiply + transforms + _EXPOSED * spilled) * tasks + stage_seconds(w, target)
+        # Tasks that are neighbours both compute the rows that both read, as all pieces do.
+        neighbours = jobs / (pieces * w.batch) - 1
+        again = 1 + OVERLAP * neighbours / w.spatial[0]
+        work += pieces * w.batch * again * self._made_seconds(w, params, target)
         compute = work * -(-jobs // target.cores) / jobs
-        # Every task after the first reads the weights again; the cores share what brings them.
+        # Every strip after the first reads the weights again; the cores share what brings them.
         weights = 4 * a * a * w.in_channels * blocks * v
+        weights += w.producer.weight_bytes if _is_widened(w) else 0
         again = max(0.0, weights - 0.5 * target.l2) / _level(weights, _WEIGHTS_SHARE, target)
-        compute += _EXPOSED * again * (jobs / pieces - 1)
-
+        compute += _EXPOSED * again * (jobs * strips / pieces - 1)
         # A network's weights come from memory, what its layers pass on mostly from the cache.
-        traffic = weights + 2 * (prod(w.in_shape) + prod(w.out_shape))
+        traffic = weights + 2 * (prod(w.source_shape) + prod(w.out_shape))
         return costs.overlapped(compute, traffic / target.bandwidth(target.cores))
+
+    def _made_seconds(self, w: ConvWorkload, params: Params, target: CpuTarget) -> float:
+        """Seconds of one core for what makes the input of one image, all of it once."""
+        if _is_widened(w):
+            return widened_seconds(w, params, target)
+        return producer_seconds(w.producer, target) / w.batch
 
     def tolerance(self, workload: ConvWorkload, params: Params) -> float:
         return TRANSFORMS[self.m].tolerance
@@ -148,7 +188,10 @@ class _Winograd(Algorithm[ConvWorkload]):
         data = data.reshape(a * a, blocks, v, w.in_channels)
         panels = cuts.cut_panels(data, 1, width, at=0)
         # (panel, frequency, block, lane, channel) -> (panel, frequency, channel, block, lane)
-        return [np.ascontiguousarray(panels.transpose(0, 1, 4, 2, 3))]
+        packed = np.ascontiguousarray(panels.transpose(0, 1, 4, 2, 3))
+        if _is_widened(w):
+            return [packed, *pack_widened(w, params, target, weights[1:])]
+        return [packed, *pack_producer(w, target, weights[1:])] if w.producer else [packed]
 
     def kernel(
         self,
@@ -162,6 +205,11 @@ class _Winograd(Algorithm[ConvWorkload]):
     def _tiles(self, w: ConvWorkload) -> tuple[int, int]:
         rows, columns = (-(-n // self.m) for n in w.conv_spatial)
         return rows, columns
+
+
+def _is_widened(w: ConvWorkload) -> bool:
+    """Whether the input is made by a convolution, strip by strip."""
+    return isinstance(w.producer, ConvWorkload)
 
 
 def _level(nbytes: float, share: float, target: CpuTarget) -> float:

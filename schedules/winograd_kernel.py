@@ -18,9 +18,11 @@ from tvm_ext.schedules.conv_geometry import channel_step
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import declare_operands
 from tvm_ext.schedules.layout import stored_shape
-from tvm_ext.schedules.row_copy import copy_row, row_bounds
+from tvm_ext.schedules.pool_stage import when
+from tvm_ext.schedules.winograd_input import CopiedInput, TileInput
 from tvm_ext.schedules.winograd_matrices import TRANSFORMS, emit_linear_map
 from tvm_ext.schedules.winograd_output import RowCut, TileOutput
+from tvm_ext.schedules.winograd_widened import OVERLAP, WidenedInput
 from tvm_ext.target import CpuTarget
 
 
@@ -34,11 +36,20 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
     transform = TRANSFORMS[m]
     step = channel_step(w.in_channels, v)
 
-    data = emit.argument("data", stored_shape(w.in_shape, v))
+    # The tiles of a pool stage need not start at a multiple of their size.
+    reach = rows * m + 2 + (m if w.pool else 0)
+    data = emit.argument("data", stored_shape(w.source_shape, v))
     weight = emit.argument("weight", (panels, a * a, w.in_channels, width, v))
+    widened = "strips" in params
+    given: TileInput = (
+        WidenedInput(w, params, columns * m + OVERLAP, target)
+        if widened
+        else CopiedInput(w, columns * m + OVERLAP, reach, target)
+    )
     operands = declare_operands(w.epilogue, v)
     out = emit.argument("out", stored_shape(w.out_shape, v))
 
+    given.view(data)
     slab = w.in_channels * width * v
     flat_weight = emit.view(weight, (panels * a * a * slab,))
     pieces = min(params["pieces"], panels)
@@ -47,7 +58,7 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
     share = cut.share
     full, rest = divmod(cut.height, share)
 
-    def task(n: Any, first: Any, share: int, piece: Any) -> None:
+    def task(n: Any, first: Any, share: int, piece: Any, strip: Any = 0) -> None:
         count, start = cut.tiles_of(share), cut.start(first, share)
         tiles = count * columns
         parts = cuts.split_extent(tiles, params["tile"])
@@ -56,9 +67,11 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
         product = emit.spread_rows(a * a, tiles * width * v)
         # A tile between its two one-dimensional transforms: more vectors than there are registers.
         half = emit.workspace((a * a * v,))
-        output = TileOutput(cut, operands, out, v, width, n, first, start, share)
-        with emit.loop(in_blocks) as c:
-            _transform_input(n, c, start, count, half, freq)
+        output = TileOutput(cut, operands, out, v, width, n, first, start, share, widened)
+        given.each(
+            strip, start, count * m + OVERLAP,
+            lambda c, plane: _transform_input(c, count, plane, half, freq),
+        )  # fmt: skip
         with emit.loop(piece_panels) as p:
             # A piece past the end computes the last panel again.
             panel = piece * piece_panels + p
@@ -104,27 +117,14 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
             )
         )
 
-    def _transform_input(n: Any, c: Any, start: Any, count: int, half: Any, freq: Any) -> None:
-        """One block of channels: pad the task's rows into an L1-sized copy, then transform it."""
-        length = columns * m + 2
-        plane = emit.workspace((count * m + 2, length, v))
-        # The tiles of a pool stage need not start at a multiple of their size.
-        reach = rows * m + 2 + (m if w.pool else 0)
-        with emit.loop(count * m + 2) as i:
-            y = start + i - w.pad_before[0]
-            copy_row(
-                w.spatial[1], w.pad_before[1], length,
-                row_bounds([y], w.spatial, w.pad_before, (reach,)),
-                lambda x, lane: data[n, c, y, x, lane],
-                lambda _, j, lane, value: T.buffer_store(plane, value, [i, j, lane]),
-                lanes=v,
-            )  # fmt: skip
+    def _transform_input(c: Any, count: int, plane: Any, half: Any, freq: Any) -> None:
+        """The tiles of one block of channels."""
         with emit.loop(count) as r, emit.loop(columns) as x:
             with T.unroll(0, a) as j:
                 emit_linear_map(
                     transform.input,
                     v,
-                    lambda i, lane: plane[r * m + i, x * m + j, lane],
+                    lambda i, lane: plane(r * m + i, x * m + j, lane),
                     lambda i, lane, value: T.buffer_store(half, value, [(i * a + j) * v + lane]),
                 )
             with T.unroll(0, a) as i:
@@ -139,7 +139,19 @@ def emit_winograd(m: int, w: ConvWorkload, params: Params, target: CpuTarget) ->
                     ),
                 )
 
+    if widened:
+        strips = params["strips"]
+        tasks = -(-cut.height // (strips * share))
+        empty = tasks * strips * share - cut.height >= share
+        with emit.parallel_tasks(w.batch, tasks) as (n, c):
+            given.begin(n)
+            with emit.loop(strips) as strip:
+                first = (c * strips + strip) * share
+                with when([first < cut.height] if empty else []):
+                    task(n, first, share, 0, strip)
+        return
     with emit.parallel_tasks(w.batch, full + (1 if rest else 0), pieces) as (n, c, piece):
+        given.begin(n)
         if not rest:
             task(n, c * share, share, piece)
         elif not full:

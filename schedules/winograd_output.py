@@ -68,12 +68,13 @@ class TileOutput:
     """Transforms the tiles of one task back and stores what becomes of them.
 
     `first` and `count` are the task's rows, as `RowCut` counts them; `width` is its number of
-    vectors of output channels at a time.
+    vectors of output channels at a time. With `overhang` the task may have rows of tiles below the
+    output.
     """
 
     def __init__(
         self, cut: RowCut, operands: Sequence[Any], out: Any, lanes: int, width: int,
-        n: Any, first: Any, start: Any, count: int,
+        n: Any, first: Any, start: Any, count: int, overhang: bool = False,
     ) -> None:  # fmt: skip
         w, m = cut.workload, cut.m
         self._w, self._m, self._operands, self._out, self._v = w, m, operands, out, lanes
@@ -88,6 +89,7 @@ class TileOutput:
         columns = -(-w.conv_spatial[1] // m)
         # Whether tiles reach beyond the rows and the columns that they make.
         self._tall, self._wide = w.conv_spatial[0] % m > 0, w.conv_spatial[1] % m > 0
+        self._tall |= overhang
         if w.pool and self._inside:
             self._tall = rows // w.pool.strides[0] > count
             self._wide = columns * m // w.pool.strides[1] > w.pool.out_spatial[1]

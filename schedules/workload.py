@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
-from tvm_ext.schedules.epilogue import Epilogue
+from tvm_ext.schedules.epilogue import Epilogue, Operand
 
 Shape = tuple[int, ...]
 
@@ -16,6 +17,14 @@ Shape = tuple[int, ...]
 def operand_bytes(epilogue: Epilogue) -> int:
     """Bytes that an epilogue's operands add to a kernel's traffic."""
     return 4 * sum(prod(operand.shape) for operand in epilogue.operands)
+
+
+def kernel_operands(workload: Any) -> tuple[Operand, ...]:
+    """The operands of all epilogues of a workload, those of its producer first."""
+    producer = getattr(workload, "producer", None)
+    epilogue = getattr(workload, "epilogue", None)
+    before = kernel_operands(producer) if producer is not None else ()
+    return (*before, *(epilogue.operands if epilogue is not None else ()))
 
 
 def window_counts(
@@ -117,6 +126,9 @@ class NormalizeWorkload:
     """Softmax, log-softmax, layer norm or RMS norm over the last axis of (rows, columns).
 
     `scale` and `shift` say whether the weights gamma and beta follow the data.
+
+    The `producer`, a matrix product, computes the data; one kernel computes both, takes the
+    producer's inputs, and its weights after gamma and beta.
     """
 
     kind: str
@@ -128,14 +140,23 @@ class NormalizeWorkload:
     shift: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
+    producer: Any = None  # a MatmulWorkload, whose file imports this one
 
     @property
     def flops(self) -> int:
-        return self.rows * self.columns * (25 if "softmax" in self.kind else 8)
+        own = self.rows * self.columns * (15 if "softmax" in self.kind else 8)
+        return own + (self.producer.flops if self.producer else 0)
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes that are read."""
+        # What a producer hands over is in no memory.
+        data = self.producer.source_bytes if self.producer else 4 * self.rows * self.columns
+        return data + operand_bytes(self.epilogue)
 
     @property
     def bytes(self) -> int:
-        return 8 * self.rows * self.columns + operand_bytes(self.epilogue)
+        return self.source_bytes + 4 * self.rows * self.columns
 
 
 @dataclass(frozen=True)
@@ -179,11 +200,15 @@ class GenericWorkload:
 
 @dataclass(frozen=True)
 class TransposeWorkload:
-    """A permutation of dimensions that moves data; `axes` as numpy's transpose takes them."""
+    """A permutation of dimensions that moves data; `axes` as numpy's transpose takes them.
+
+    `source` is the shape in which the argument comes, of as many elements; empty for `shape`.
+    """
 
     shape: Shape
     axes: tuple[int, ...]
     dtype: str = "float32"
+    source: Shape = ()
 
     @property
     def out_shape(self) -> Shape:

@@ -40,11 +40,19 @@ def test_enlarging_before_a_sum_is_index_arithmetic_of_the_convolution():
     assert sorted(groups) == [("nn.conv2d",), ("nn.conv2d", "image.resize2d", "add")]
 
 
-def test_enlarging_that_ends_before_a_convolution_is_a_layer():
+def test_enlarging_before_a_convolution_is_a_part_of_it():
     def body(emit, x):
         return _conv(emit, enlarged(emit, emit(relax.op.nn.relu(_conv(emit, x))), 2, 2))
 
-    assert _groups(body) == [("nn.conv2d", "nn.relu"), ("image.resize2d",), ("nn.conv2d",)]
+    assert _groups(body) == [("nn.conv2d", "nn.relu"), ("image.resize2d", "nn.conv2d")]
+
+
+def test_enlarging_that_ends_before_a_normalization_is_a_layer():
+    def body(emit, x):
+        y = enlarged(emit, emit(relax.op.nn.relu(_conv(emit, x))), 2, 2)
+        return relax.op.nn.softmax(y)
+
+    assert _groups(body) == [("nn.conv2d", "nn.relu"), ("image.resize2d",), ("nn.softmax",)]
 
 
 def test_an_enlarged_value_with_two_readers_is_computed_once():

@@ -142,6 +142,23 @@ def test_a_part_is_converted_into_its_place():
     assert [name.split(":")[0] for name in converted].count(joint.name) == 2
 
 
+def test_single_positions_of_padded_blocks_begin_with_the_channels():
+    """24 channels leave half a block of 16 empty; a view of the others needs no conversion."""
+
+    def body(emit, x):
+        pooled = emit(relax.op.nn.avg_pool2d(x, (6, 6), strides=(6, 6)))
+        return emit(relax.op.nn.softmax(emit(relax.op.reshape(pooled, (1, 24)))))
+
+    mod = module({"x": (1, 24, 6, 6)}, body)
+    plan = tvm_ext.plan(mod)
+    (pool,) = (entry for entry in plan if entry.ops[0] == "nn.avg_pool2d")
+    pool.layout = [layout_name(4, resolve().lanes)] * 2
+    executable = _check(mod, array(0, 1, 24, 6, 6), plan=plan)
+    moved = [c.layer for c in executable.program.calls if c.kernel.startswith("layout_transform")]
+    # Of the model's input alone.
+    assert len(moved) == 1 and moved[0].startswith(pool.name)
+
+
 def test_output_that_is_an_input_or_used_twice():
     def body(emit, x):
         y = _conv(emit, x, 16, 0)
@@ -274,7 +291,8 @@ def test_enlarging_stays_in_blocks_between_convolutions():
         x = emit(relax.op.image.resize2d(
             x, relax.ShapeExpr((12, 12)), layout="NCHW", method="nearest_neighbor",
             coordinate_transformation_mode="asymmetric", rounding_method="floor"))  # fmt: skip
-        return _conv(emit, x, 32, 2)
+        y = _conv(emit, x, 32, 2)
+        return relax.op.add(y, x)  # another reader, so that the resize stays a layer
 
     mod = module({"x": (1, 16, 6, 6)}, body)
     executable = _check(mod, array(0, 1, 16, 6, 6), plan=_blocked(mod))

@@ -44,40 +44,74 @@ def test_block_follows_the_vector_width(target, layout):
     assert plan[found[1].name].layout == [layout, layout]
 
 
-@pytest.mark.parametrize(("rank", "layout"), [(5, "NCHW"), (4, "NCHW8c")])
+@pytest.mark.parametrize(("rank", "layout"), [(5, "NCHW"), (4, "NCHW4c")])
 def test_what_only_views_read_is_stored_in_the_order_of_the_model(rank, layout):
-    """A reshape of blocks would convert the squares; y is converted once for both its readers."""
+    """A reshape of blocks would convert the squares, which their kernel makes planes of."""
 
     def body(emit, x):
-        y = emit(relax.op.nn.conv2d(x, const(array(0, 32, 16, 3, 3)), padding=1))
+        y = emit(relax.op.nn.conv2d(x, const(array(0, 64, 64, 3, 3)), padding=1))
         squares = emit(relax.op.multiply(y, y))
         if rank == 5:
-            channels = emit(relax.op.reshape(squares, (1, 1, 32, 14, 14)))
+            channels = emit(relax.op.reshape(squares, (1, 1, 64, 28, 28)))
             sums = emit(relax.op.nn.avg_pool3d(channels, (5, 1, 1), padding=(2, 0, 0)))
-            sums = emit(relax.op.reshape(sums, (1, 32, 14, 14)))
+            sums = emit(relax.op.reshape(sums, (1, 64, 28, 28)))
         else:
             sums = emit(relax.op.nn.avg_pool2d(squares, (3, 3), padding=(1, 1)))
         return relax.op.add(y, sums)
 
-    plan = planner.choose(_layers(body, x=(1, 16, 14, 14)), AVX2)
+    plan = planner.choose(_layers(body, x=(1, 64, 28, 28)), NEON)
     (squares,) = (entry for entry in plan if entry.ops[0] == "multiply")
-    assert squares.layout == [layout, layout]
-    assert plan["conv2d_0"].layout[1] == "NCHW8c"
+    assert squares.layout == ["NCHW4c", layout]
+    assert plan["conv2d_0"].layout[1] == "NCHW4c"
 
 
 def test_the_parts_of_a_concatenation_are_stored_alike():
     """The grouped convolution's is the model's order; the pool has both at hand, and follows."""
 
     def body(emit, x):
-        y = emit(relax.op.nn.conv2d(x, const(array(0, 32, 16, 3, 3)), padding=1))
-        z = emit(relax.op.nn.conv2d(y, const(array(1, 40, 4, 1, 1)), groups=8))
+        y = emit(relax.op.nn.conv2d(x, const(array(0, 64, 64, 3, 3)), padding=1))
+        z = emit(relax.op.nn.conv2d(y, const(array(1, 48, 8, 1, 1)), groups=8))
         pooled = emit(relax.op.nn.max_pool2d(y, (3, 3), padding=(1, 1)))
         return relax.op.concat([z, pooled], 1)
 
-    plan = planner.choose(_layers(body, x=(1, 16, 14, 14)), AVX2)
+    plan = planner.choose(_layers(body, x=(1, 64, 28, 28)), NEON)
     layouts = {entry.ops[0]: entry.layout for entry in plan}
-    assert plan["conv2d_0"].layout[1] == "NCHW8c"
+    assert plan["conv2d_0"].layout[1] == "NCHW4c"
     assert layouts["nn.max_pool2d"] == layouts["concat"] == ["NCHW", "NCHW"]
+
+
+def test_what_reads_a_measured_schedule_is_chosen_anew():
+    """Together both convolutions would be in blocks; the schedule's result is planes."""
+
+    def body(emit, x):
+        y = emit(relax.op.nn.conv2d(x, const(array(0, 64, 64, 3, 3)), padding=1))
+        return emit(relax.op.nn.conv2d(y, const(array(1, 64, 64, 3, 3)), strides=(2, 2)))
+
+    found = _layers(body, x=(1, 64, 28, 28))
+    offer = planner.Offer({}, 1e-6)
+
+    def plan(offers=planner.no_offers):
+        return planner.choose(found, NEON, offers).layers
+
+    *_, last = plan()
+    assert last.layout[0] == "NCHW4c"
+    first = next(layer for layer in found if layer.ops[0] == "nn.conv2d")
+    *_, last = chosen = plan(lambda layer, limit: offer if layer is first else "")
+    assert chosen[0].algorithm == "tuned" and chosen[0].layout[1] == "NCHW"
+    assert last.algorithm == "spatial_pack" and last.layout == ["NCHW", "NCHW4c"]
+
+
+def test_a_part_of_a_model_may_have_its_inputs_in_any_layout():
+    """A depthwise convolution alone stays in planes; between others it would be in blocks."""
+
+    def body(emit, x):
+        return emit(relax.op.nn.conv2d(x, const(array(0, 64, 1, 3, 3)), padding=1, groups=64))
+
+    found = _layers(body, x=(1, 64, 14, 14))
+    (whole,) = planner.choose(found, NEON)
+    (part,) = planner.choose(found, NEON, is_part=True)
+    assert (whole.algorithm, whole.layout) == ("depthwise_planes", ["NCHW", "NCHW"])
+    assert (part.algorithm, part.layout) == ("depthwise", ["NCHW4c", "NCHW4c"])
 
 
 def test_every_other_algorithm_has_a_reason():

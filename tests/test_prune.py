@@ -61,11 +61,11 @@ def wide() -> onnx.ModelProto:
     """A 3x3 convolution with enough to compute for zeros to pay, behind a small one."""
     rng = np.random.default_rng(0)
     weights = {
-        "w0": rng.normal(size=(64, 8, 1, 1)), "w1": rng.normal(size=(128, 64, 3, 3)),
+        "w0": rng.normal(size=(64, 8, 3, 3)), "w1": rng.normal(size=(128, 64, 3, 3)),
         "w2": rng.normal(size=(4, 128, 1, 1)),
     }  # fmt: skip
     nodes = [
-        onnx.helper.make_node("Conv", ["x", "w0"], ["stem"]),
+        onnx.helper.make_node("Conv", ["x", "w0"], ["stem"], pads=[1, 1, 1, 1]),
         onnx.helper.make_node("Conv", ["stem", "w1"], ["wide"], pads=[1, 1, 1, 1]),
         onnx.helper.make_node("Conv", ["wide", "w2"], ["thin"]),
     ]

@@ -11,7 +11,10 @@ from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan
 from tvm_ext.schedules.base import Algorithm
+from tvm_ext.schedules.elementwise_planes import is_map
+from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.layout import layout_block, layout_name
+from tvm_ext.schedules.workload import kernel_operands
 from tvm_ext.target import CpuTarget
 
 # Algorithms without a kernel file: the same bytes under another shape, and TVM's own operators.
@@ -27,14 +30,18 @@ def layer_blocks(layer: Layer, entry: LayerPlan) -> tuple[int, int]:
     return layout_block(entry.layout[0]), layout_block(entry.layout[1])
 
 
-def interchangeable(shape: tuple[int, ...], a: int, b: int) -> bool:
-    """Whether two layouts of a tensor are the same bytes: single positions, full blocks."""
-    if a == b:
+def reads_as(shape: tuple[int, ...], stored: int, wanted: int) -> bool:
+    """Whether a tensor in one layout can be read in another without being moved.
+
+    A single position of one sample is a run of channels in any layout, which blocks may pad; more
+    samples are, where the channels fill the blocks.
+    """
+    if stored == wanted:
         return True
-    channels = shape[1] if len(shape) > 1 else 0
-    return (
-        len(shape) > 2 and prod(shape[2:]) == 1 and all(x == 0 or channels % x == 0 for x in (a, b))
-    )
+    if len(shape) < 3 or prod(shape[2:]) != 1:
+        return False
+    full = all(block == 0 or shape[1] % block == 0 for block in (stored, wanted))
+    return full or (wanted == 0 and shape[0] == 1)
 
 
 def legal_layouts(
@@ -62,16 +69,22 @@ def needed(layer: Layer, pair: tuple[int, int]) -> list[tuple[Any, int]]:
     if not layer.inputs and not layer.operands:
         return [(var, 0) for var in layer.arguments]
     found = [(var, pair[0]) for var in layer.inputs]
-    for value, operand in zip(layer.operands, _operands(layer), strict=True):
+    for value, operand in zip(layer.operands, kernel_operands(layer.workload), strict=True):
         if not isinstance(value, np.ndarray):
-            blocked = pair[1] if len(operand.shape) > 2 and operand.shape[1] != 1 else 0
-            found.append((value, blocked))
+            found.append((value, operand_block(layer, operand, pair)))
     return found
 
 
-def _operands(layer: Layer) -> Any:
-    epilogue = getattr(layer.workload, "epilogue", None)
-    return epilogue.operands if epilogue is not None else ()
+def operand_block(layer: Layer, operand: Operand, pair: tuple[int, int]) -> int:
+    """The channel block in which a layer reads an operand: that of its output.
+
+    A chain alone, which has no other input, takes maps in the block of its input.
+    """
+    if len(operand.shape) < 3 or operand.shape[1] == 1:
+        return 0
+    if pair[1] or layer.inputs:
+        return pair[1]
+    return pair[0] if is_map(operand) else 0
 
 
 def reads(layer: Layer, plan: LayerPlan) -> list[tuple[Any, int]]:

@@ -12,7 +12,7 @@ from tvm import relax
 
 from tvm_ext.anchors import ANCHORS
 from tvm_ext.anchors.anchor import Anchor
-from tvm_ext.anchors.fused import fuse_around
+from tvm_ext.anchors.fused import behind, fuse_around
 from tvm_ext.codegen.byoc.subgraph import Summary
 from tvm_ext.dtypes import itemsize
 from tvm_ext.offload import offloaded
@@ -21,10 +21,11 @@ from tvm_ext.passes.elementwise import scalar_name
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel
 from tvm_ext.quantized import conversion, quantized_function
+from tvm_ext.read_through import read_through_views
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.epilogue import Operand
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
-from tvm_ext.schedules.workload import ElementwiseWorkload, GenericWorkload
+from tvm_ext.schedules.workload import ElementwiseWorkload, GenericWorkload, kernel_operands
 from tvm_ext.sparsity import Sparsity, summarize
 
 
@@ -44,7 +45,7 @@ class Layer:
     weights : tuple of ndarray
         Constant data, as the model has it.
     operands : tuple of Var or ndarray
-        What the epilogue reads, one for each of its operands.
+        What the epilogues read, one for each of the workload's `kernel_operands`.
     output : Var
         The value of `main` that it produces (a tensor, or a tuple of tensors).
     function : Function
@@ -76,7 +77,7 @@ def layers(mod: tvm.IRModule) -> list[Layer]:
     for var, expr in df.bindings(mod["main"]):
         if isinstance(expr, relax.Call) and isinstance(expr.op, tvm.ir.GlobalVar):
             found.append(_layer(mod, var, expr, counts))
-    return found
+    return read_through_views(found)
 
 
 class _Counts:
@@ -128,7 +129,8 @@ def _layer(mod: tvm.IRModule, var: Any, call: relax.Call, counts: _Counts) -> La
             inputs=(), weights=(), operands=(), fallback=read, **common,
         )  # fmt: skip
     anchor, form = read
-    reads = zip(form.operands, form.epilogue.operands, strict=True) if form is not None else ()
+    operands = form.chain_operands if form is not None else ()
+    reads = zip(operands, kernel_operands(anchor.base), strict=True)
     return Layer(
         workload=counts.added(anchor),
         inputs=tuple(outer[x] for x in anchor.inputs),
@@ -149,7 +151,13 @@ def _read(pairs: list[tuple[Any, Any]]) -> tuple[Anchor, KernelForm | None] | st
         if form.anchor is None:
             dtype = df.dtype_of(pairs[-1][0])
             return Anchor(ElementwiseWorkload(form.out_shape, dtype, form.epilogue), ()), form
-    var, call = form.anchor if form is not None and form.anchor is not None else pairs[0]
+    anchor = _anchor(form, pairs[0])
+    return anchor if isinstance(anchor, str) else (anchor, form)
+
+
+def _anchor(form: KernelForm | None, alone: tuple[Any, Any]) -> Anchor | str:
+    """What a kernel computes: a form, or one operator alone; or why no kernel of ours does."""
+    var, call = form.anchor if form is not None and form.anchor is not None else alone
     parse = ANCHORS.get(df.op_name(call))
     if parse is None:
         return f"no kernel for {df.op_name(call).removeprefix('relax.')}"
@@ -158,7 +166,13 @@ def _read(pairs: list[tuple[Any, Any]]) -> tuple[Anchor, KernelForm | None] | st
         return anchor
     if any(df.value_of(x) is not None for x in anchor.inputs):
         return "the data is constant"
-    return (anchor, None) if form is None else (fuse_around(anchor, form), form)
+    if form is None:
+        return anchor
+    anchor = fuse_around(anchor, form)
+    if form.producer is None:
+        return anchor
+    before = _anchor(form.producer, alone)
+    return before if isinstance(before, str) else behind(before, anchor)
 
 
 def _array(constant: Any, operand: Operand) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tvm_ext.layer_layouts import interchangeable, layer_blocks
+from tvm_ext.layer_layouts import layer_blocks, reads_as
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan
@@ -19,17 +19,31 @@ CALL_SECONDS = 1e-6
 
 @dataclass
 class Values:
-    """The layouts in which each value of the model is at hand while planning proceeds."""
+    """The layouts in which each value of the model is at hand while planning proceeds.
+
+    What no layer has made is in the model's own layout, or with `inputs_in_any` in every one.
+    """
 
     blocks: dict[Any, set[int]] = field(default_factory=dict)
+    inputs_in_any: bool = False
 
     def at_hand(self, var: Any, block: int) -> bool:
         """Whether a value can be read in a layout without a copy."""
+        if self.inputs_in_any and var not in self.blocks:
+            return True
         blocks = self.blocks.get(var, {0})
-        return block in blocks or any(interchangeable(df.shape_of(var), b, block) for b in blocks)
+        return any(reads_as(df.shape_of(var), stored, block) for stored in blocks)
+
+    def share(self, view: Any, source: Any) -> None:
+        """A view has the layouts of the value behind it, those to come included."""
+        if self.inputs_in_any and source not in self.blocks:
+            return
+        self.blocks[view] = self.blocks.setdefault(source, {0})
 
     def add(self, var: Any, block: int) -> None:
         """A value is in this layout too."""
+        if self.inputs_in_any and var not in self.blocks:
+            return
         self.blocks.setdefault(var, {0}).add(block)
 
 
@@ -55,8 +69,9 @@ def plain_seconds(layer: Layer, entry: LayerPlan, target: CpuTarget) -> float:
     What a producer or a reader would do in the model's own layout, too, isn't foreseen.
     """
     blocks = layer_blocks(layer, entry)
+    moves = [(x, blocks[0], 0) for x in layer.inputs] + [(layer.output, 0, blocks[1])]
     return sum(
         copy_seconds(df.shape_of(var), target)
-        for var, block in [*((x, blocks[0]) for x in layer.inputs), (layer.output, blocks[1])]
-        if block and not interchangeable(df.shape_of(var), block, 0)
+        for var, stored, wanted in moves
+        if not reads_as(df.shape_of(var), stored, wanted)
     )

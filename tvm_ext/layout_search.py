@@ -1,9 +1,9 @@
-"""Which algorithm and layout each layer of a pruned model takes, decided for all of them at once.
+"""Which algorithm and layout each layer of a model takes, decided for all of them at once.
 
-Sparse kernels read and write the model's own layout, the fast dense ones channel blocks. Layer by
-layer, a model would stay in whatever layout it begins with: the first sparse layer pays for
-conversions of everything it reads, its successors wouldn't. A beam search over the layers in order
-finds the plan whose kernels and conversions together take the least.
+Some kernels read and write the model's own layout, others channel blocks. Layer by layer, a model
+would stay in whatever layout it begins with: the first sparse layer pays for conversions of
+everything it reads, its successors wouldn't. A beam search over the layers in order finds the plan
+whose kernels and conversions together take the least.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tvm import relax, tirx
 from tvm_ext.dtypes import itemsize
 from tvm_ext.errors import PlanError
 from tvm_ext.generic import lower_generic
-from tvm_ext.layer_layouts import GENERIC, OFFLOAD, TUNED, interchangeable, layer_blocks
+from tvm_ext.layer_layouts import GENERIC, OFFLOAD, TUNED, layer_blocks, operand_block, reads_as
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
@@ -22,10 +22,12 @@ from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.epilogue import Operand
+from tvm_ext.schedules.flattened import reordered
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked
 from tvm_ext.schedules.layout_transform import LayoutWorkload
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.slice import SliceWorkload
-from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
+from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload, kernel_operands
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tensor_program import tensor_program
 
@@ -107,6 +109,8 @@ class _Lowering:
         # For each value of the model, its buffer in every layout that it has been needed in.
         self.values: dict[Any, dict[int, int]] = {}
         self.tuples: dict[Any, list[int]] = {}
+        # Reshapes, each made where a layer reads it: some readers take what is behind it.
+        self._views: dict[Any, Layer] = {}
         self._names: dict[Any, str] = {}
         self._weights: dict[Any, list[int]] = {}
         self._constants: dict[Any, int] = {}
@@ -117,12 +121,18 @@ class _Lowering:
     def alias(self, var: Any, source: Any) -> None:
         """Another name for a value, whose later conversions both share."""
         self.values[var] = self.values.setdefault(source, {})
+        if source in self._views:
+            self._views[var] = self._views[source]
         if source in self.tuples:
             self.tuples[var] = self.tuples[source]
 
     def value(self, var: Any, block: int, layer: str) -> int:
         """The buffer of a value in a layout, converted now if it isn't at hand."""
         known = self.values.setdefault(var, {})
+        if not known and var in self._views:
+            view = self._views[var]
+            source = self.value(view.inputs[0], 0, view.name)
+            known[0] = self.builder.view(source, view.workload.out_shape)
         if block in known:
             return known[block]
         array = df.value_of(var)
@@ -133,7 +143,7 @@ class _Lowering:
             return known[block]
         shape = df.shape_of(var)
         source, buffer = next(iter(known.items()))
-        if interchangeable(shape, source, block):
+        if reads_as(shape, source, block):
             converted = self.builder.view(buffer, stored_shape(shape, block))
         else:
             workload = LayoutWorkload(shape, source, block, df.dtype_of(var))
@@ -165,8 +175,7 @@ class _Lowering:
         elif entry.algorithm == TUNED:
             self._tuned_layer(layer, entry)
         elif isinstance(workload, ViewWorkload):
-            source = self.value(layer.inputs[0], 0, layer.name)
-            self.define(layer.output, 0, self.builder.view(source, workload.out_shape))
+            self._views[layer.output] = layer
         else:
             pair = layer_blocks(layer, entry)
             if isinstance(workload, ConcatWorkload) and self._join(layer, pair):
@@ -205,10 +214,9 @@ class _Lowering:
         workload = layer.workload
         args = [self.value(x, pair[0], layer.name) for x in layer.inputs]
         args += self._packed(layer, entry)
-        epilogue = getattr(workload, "epilogue", None)
-        operands = epilogue.operands if epilogue is not None else ()
-        for value, operand in zip(layer.operands, operands, strict=True):
-            args.append(self._operand(value, operand, pair[1], layer.name))
+        for value, operand in zip(layer.operands, kernel_operands(workload), strict=True):
+            block = operand_block(layer, operand, pair)
+            args.append(self._operand(value, operand, block, layer.name))
         shape = stored_shape(workload.out_shape, pair[1])
         out = self.builder.buffer(shape, df.dtype_of(layer.output))
         name = self.kernel(entry.algorithm, workload, entry.params, pair)
@@ -222,10 +230,15 @@ class _Lowering:
         if not layer.weights:
             return []
         memory = tuple((w.ctypes.data, w.shape, w.strides) for w in layer.weights)
-        key = (entry.algorithm, _shape_alone(layer.workload), _sorted(entry.params), memory)
+        is_product, weights = isinstance(layer.workload, MatmulWorkload), layer.weights
+        # Only a product's weights depend on what it reads.
+        block = layer_blocks(layer, entry)[0] if is_product else 0
+        key = (entry.algorithm, _shape_alone(layer.workload), _sorted(entry.params), block, memory)
         if key not in self._weights:
+            if is_product:
+                weights = (reordered(layer.workload, weights[0], block), *weights[1:])
             packed = algorithms(layer.workload)[entry.algorithm].pack(
-                layer.workload, entry.params, self.target, layer.weights
+                layer.workload, entry.params, self.target, weights
             )
             self._weights[key] = [self.builder.constant(array) for array in packed]
         return self._weights[key]

@@ -7,23 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm_ext.break_even import break_even
+from tvm_ext.joint_layouts import Choice, joint_choices
 from tvm_ext.layer_layouts import (
     GENERIC,
     OFFLOAD,
     TUNED,
     VIEW,
-    interchangeable,
     layer_blocks,
-    legal_layouts,
     needed,
     pair_names,
     reads,
+    reads_as,
 )
+from tvm_ext.layer_ways import Ways, ways
 from tvm_ext.layers import Layer
 from tvm_ext.layout_conversions import CALL_SECONDS, Values, conversion_seconds, copy_seconds
-from tvm_ext.layout_search import Option, search
 from tvm_ext.passes import dataflow as df
 from tvm_ext.plan import LayerPlan, Plan
+from tvm_ext.read_through import unread_views
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload
 from tvm_ext.target import CpuTarget
@@ -32,8 +33,6 @@ from tvm_ext.target import CpuTarget
 _TUNED_TOLERANCE = 1e-4
 # Share of the FMA peak that TVM's own operators under the default schedule are taken to reach.
 _GENERIC_EFFICIENCY = 0.05
-# An algorithm and its layouts.
-Choice = tuple[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -61,25 +60,45 @@ def no_offers(layer: Layer, limit_s: float) -> Offer | str:
     return ""
 
 
-def choose(layers: list[Layer], target: CpuTarget, offers: Offers = no_offers) -> Plan:
+def choose(
+    layers: list[Layer], target: CpuTarget, offers: Offers = no_offers, is_part: bool = False
+) -> Plan:
     """Plan every layer in order.
 
-    A layer sees the layouts that its producers chose, and whether a reader has no choice. Where
-    `offers` has a measured schedule that beats the best estimate, conversions to the model's own
-    layout and back included, it is taken.
+    All layers are chosen together. Where `offers` has a measured schedule that beats a layer's
+    estimate, conversions to the model's own layout and back included, it is taken; what reads its
+    result is then chosen anew, layer by layer: each sees the layouts that its producers chose, and
+    whether a reader has no choice.
+
+    The layers of a part of a model are all chosen one by one, with inputs in any layout: what is
+    around it isn't known.
     """
-    values = Values()
-    plain = _read_plain(layers, target)
-    forced = _search(layers, target) if any(_is_sparse(layer) for layer in layers) else {}
+    values = Values(inputs_in_any=is_part)
+    found = [ways(layer, target) for layer in layers]
+    unread = unread_views(layers)
+    plain = _read_plain(layers, found, unread)
+    joint = {} if is_part else joint_choices(layers, found, target)
+    # Results that are in another layout than the joint choice's.
+    changed: set[Any] = set()
     together: dict[Any, list[tuple[Any, ...]]] = {}
     for layer in layers:
         for part in layer.inputs if isinstance(layer.workload, ConcatWorkload) else ():
             together.setdefault(part, []).append(layer.inputs)
     plans = []
-    for layer in layers:
-        plan = _choose_layer(layer, target, values, plain, forced.get(layer.name))
+    for layer, usable in zip(layers, found, strict=True):
+        choice = joint.get(layer.name)
+        # Whatever the layouts, these are the values that it reads.
+        alone = any(var in changed for var, _ in needed(layer, (0, 0)))
+        follows = None if alone else choice
+        plan = _choose_layer(layer, usable, target, values, plain, follows)
         plan = _with_offer(layer, plan, target, values, offers)
         plans.append(plan)
+        if choice is not None and layer_blocks(layer, plan)[1] != choice[1][1]:
+            changed.add(layer.output)
+        if layer.output in unread:
+            # In whatever layouts the tensor behind it is.
+            values.share(layer.output, layer.inputs[0])
+            continue
         _record(layer, plan, values)
         if layer_blocks(layer, plan)[1] == 0:
             # The other parts are best made as this one is.
@@ -87,62 +106,18 @@ def choose(layers: list[Layer], target: CpuTarget, offers: Offers = no_offers) -
     return Plan(target.name, plans, precision=target.precision)
 
 
-def _read_plain(layers: list[Layer], target: CpuTarget) -> set[Any]:
+def _read_plain(layers: list[Layer], found: list[Ways], unread: set[Any]) -> set[Any]:
     """Values that some layer reads in the model's own order, whatever its algorithm."""
     read: set[Any] = set()
-    for layer in layers:
-        usable = [
-            a for a in algorithms(layer.workload).values() if a.supports(layer.workload, target)
-        ]
-        pairs = [pair for a in usable for pair in legal_layouts(layer, a, target)]
-        if not any(pair[0] for pair in pairs):
+    for layer, known in zip(layers, found, strict=True):
+        if layer.output not in unread and not any(way.pair[0] for way in known.usable):
             read.update(layer.arguments)
     return read
 
 
-def _is_sparse(layer: Layer) -> bool:
-    return getattr(layer.workload, "sparsity", None) is not None
-
-
-def _search(layers: list[Layer], target: CpuTarget) -> dict[str, Choice]:
-    """For each layer the algorithm and the layouts of the plan that is cheapest as a whole.
-
-    A choice is between the fastest dense algorithm and the fastest sparse one.
-    """
-    steps = []
-    for layer in layers:
-        fastest: dict[bool, tuple[float, str]] = {}
-        for name, algorithm in algorithms(layer.workload).items():
-            if algorithm.supports(layer.workload, target):
-                params = algorithm.default(layer.workload, target)
-                seconds = algorithm.cost(layer.workload, params, target) + CALL_SECONDS
-                dense = algorithm.storage == "dense"
-                fastest[dense] = min(fastest.get(dense, (seconds, name)), (seconds, name))
-        options = [
-            Option(seconds, tuple(needed(layer, pair)), pair[1], (name, pair))
-            for seconds, name in fastest.values()
-            for pair in legal_layouts(layer, algorithms(layer.workload)[name], target)
-        ]
-        steps.append((layer.output, options or [_in_model_order(layer)]))
-
-    def conversion(var: Any, block: int, at_hand: frozenset[int]) -> float:
-        if block in at_hand or any(interchangeable(df.shape_of(var), b, block) for b in at_hand):
-            return 0.0
-        return copy_seconds(df.shape_of(var), target)
-
-    read = {x for layer in layers for x in layer.arguments}
-    results = [layer.output for layer in layers if layer.output not in read]
-    choices = search(steps, results, conversion)
-    return {layer.name: choice for layer, choice in zip(layers, choices, strict=True) if choice}
-
-
-def _in_model_order(layer: Layer) -> Option:
-    """A layer without a kernel of ours, or a view."""
-    return Option(0.0, tuple((var, 0) for var in layer.arguments), 0, None)
-
-
 def _choose_layer(
     layer: Layer,
+    found: Ways,
     target: CpuTarget,
     values: Values,
     plain: set[Any],
@@ -159,18 +134,11 @@ def _choose_layer(
         return LayerPlan(algorithm=OFFLOAD, device="accelerator", **common)
     if isinstance(workload, ViewWorkload):
         return LayerPlan(algorithm=VIEW, **common)
-    rejected: dict[str, str] = {}
+    rejected = dict(found.refused)
     options = []
-    for name, algorithm in algorithms(workload).items():
-        support = algorithm.supports(workload, target)
-        if not support:
-            rejected[name] = support.reason
-            continue
-        params = algorithm.default(workload, target)
-        seconds = algorithm.cost(workload, params, target) + CALL_SECONDS
-        for pair in legal_layouts(layer, algorithm, target):
-            total = seconds + conversion_seconds(needed(layer, pair), target, values)
-            options.append((total, seconds, name, params, pair))
+    for way in found.usable:
+        total = way.seconds + conversion_seconds(needed(layer, way.pair), target, values)
+        options.append((total, way.seconds, way.algorithm, way.params, way.pair))
     if not options:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
         common["fallback"] = layer.fallback or reasons or "no algorithm for this workload"
@@ -225,7 +193,7 @@ def _with_offer(
     ours = plan.estimate_us * 1e-6 + conversion_seconds(reads(layer, plan), target, values)
     around = conversion_seconds([(var, 0) for var in layer.arguments], target, values)
     block = layer_blocks(layer, plan)[1]
-    if block and not interchangeable(df.shape_of(layer.output), block, 0):
+    if block and not reads_as(df.shape_of(layer.output), 0, block):
         # The readers were to get it in blocks.
         around += copy_seconds(df.shape_of(layer.output), target)
     offer = offers(layer, ours - around)
@@ -247,7 +215,7 @@ def _with_reader(
 
     A conversion of what a layer reads may serve others, too.
     """
-    if interchangeable(shape, block, 0):
+    if reads_as(shape, block, 0):
         return seconds, False
     return seconds + copy_seconds(shape, target), True
 

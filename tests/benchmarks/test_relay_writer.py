@@ -73,6 +73,19 @@ def test_weights_are_parameters(tmp_path):
     assert names == ["x", *read_relay_params(params)]
 
 
+def test_pools_over_channels_are_read_back(tmp_path):
+    node = helper.make_node("LRN", ["x"], ["y"], size=3, alpha=0.5)
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 5, 4, 7]) for n in "xy"]
+    graph = helper.make_graph([node], "network", ends[:1], ends[1:])
+    opset = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    text, params = write_relay(tvm_ext.load_model(model), tmp_path)
+    module = tvm_ext.load_model(text, params=params)
+    x = np.random.default_rng(1).normal(size=(1, 5, 4, 7)).astype("float32")
+    (expected,) = run_onnxruntime(model, {"x": x})
+    np.testing.assert_allclose(tvm_ext.build(module)(x), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_other_operators_are_refused(tmp_path):
     with pytest.raises(RelayWriteError, match=r"relax\.sigmoid can't be written; allowed are"):
         write_relay(tvm_ext.load_model(network("Sigmoid")), tmp_path)

@@ -27,6 +27,7 @@ CASES = [
          {"kernel_shape": [3, 2], "dilations": [2, 1], "pads": [1] * 4}),
     Case("avg_pool", "AveragePool", [X],
          {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "count_include_pad": 1}),
+    Case("lrn", "LRN", [X], {"size": 3, "alpha": 0.3, "bias": 1.5}),
     Case("batch_norm", "BatchNormalization", [X, VECTOR, VECTOR, VECTOR, VARIANCE]),
     Case("layer_norm", "LayerNormalization", [X, normal(7, 6), normal(7, 6)], {"axis": 2}),
     Case("softmax", "Softmax", [X], {"axis": 1}),

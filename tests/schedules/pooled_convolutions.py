@@ -53,7 +53,7 @@ def with_sums(w: ConvWorkload) -> ConvWorkload:
         Step("add", (("value", 0), ("operand", 0))),
         Step("add", (("value", 1), ("operand", 1))),
     )
-    shapes = ((1, w.out_channels, 1, 1), w.conv_shape)
+    shapes = ((1, w.out_channels, *(1,) * len(w.spatial)), w.conv_shape)
     return replace(w, epilogue=Epilogue(steps, tuple(Operand(s, "float32") for s in shapes)))
 
 

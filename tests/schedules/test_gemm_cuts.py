@@ -8,6 +8,7 @@ import pytest
 
 from tests.schedules.kernels import AVX512, HOST, NEON
 from tvm_ext.schedules import gemm_cuts
+from tvm_ext.schedules.gemm import Blocking
 from tvm_ext.schedules.tiles import Tile
 
 
@@ -57,3 +58,39 @@ def test_few_rows_never_conflict() -> None:
         assert gemm_cuts.panel_efficiency(Tile(14, 2), 4, 320, AVX512, stride) == pytest.approx(
             gemm_cuts.panel_efficiency(Tile(14, 2), 4, 320, AVX512)
         )
+
+
+def test_rows_are_cut_to_stay_in_cache_and_for_every_core() -> None:
+    cpu = replace(NEON, l2=64 << 10, cores=4)
+    assert gemm_cuts.least_chunks(100, 256, cpu) == 4  # 32 rows of 1 KB are half of the cache
+    assert gemm_cuts.least_chunks(100, 1 << 20, cpu) == 25  # never fewer than four rows
+    assert gemm_cuts.even_chunks(5, 100, cpu) == 8
+    assert gemm_cuts.even_chunks(1, 3, cpu) == 3
+
+
+def test_cuts_of_packed_products() -> None:
+    space = gemm_cuts.packed_space(5, 3 * NEON.lanes + 1, 12, NEON)
+    assert space["chunks"] == (1, 2, 3, 4, 5)
+    assert space["pieces"] == (1, 2, 3, 4)
+    assert space["k_parts"] == (1, 2, 3, 4, 6, 12)
+    assert max(space["tile"]) == 5 and max(space["blocks"]) == 3
+
+
+def test_packed_seconds_are_compute_and_half_of_the_traffic() -> None:
+    two = replace(NEON, cores=2)
+
+    def seconds(nbytes: int = 0, **cuts: int) -> float:
+        b = Blocking(12, 4 * two.lanes, 8, two.lanes, 2, 6, **cuts)
+        return gemm_cuts.packed_seconds(b, nbytes, two)
+
+    compute = 2 * 12 * 4 * two.lanes * 8 / two.fma_peak
+    assert seconds() == pytest.approx(compute)
+    assert seconds(pieces=2) == pytest.approx(compute / 2)
+    traffic = 0.5 / two.memory_bandwidth
+    assert seconds(nbytes=1000) == pytest.approx(compute + 1000 * traffic)
+    # A second chunk reads the weights again, at a quarter of their bytes.
+    again = 0.25 * 4 * 8 * 4 * two.lanes * traffic
+    assert seconds(chunks=2) == pytest.approx(compute / 2 + again)
+    # Twelve rows in eight chunks of two are six tasks.
+    least = gemm_cuts.panel_efficiency(Tile(6, 2), 2, 4 * two.lanes, two)
+    assert seconds(chunks=8) == pytest.approx(compute / least / 2 + 5 * again)

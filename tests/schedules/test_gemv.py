@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
+import numpy as np
 import pytest
 
 from tests.schedules import oracles
-from tests.schedules.kernels import HOST, TARGETS
+from tests.schedules.kernels import HOST, TARGETS, run
 from tests.schedules.products import (
     TOLERANCE,
     assert_epilogue_and_transposed_weights,
@@ -19,7 +21,9 @@ from tests.schedules.products import (
     workload,
 )
 from tvm_ext.schedules.base import algorithms
+from tvm_ext.schedules.flattened import reordered
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
+from tvm_ext.schedules.strided_view import StridedView
 
 
 def test_rows_and_columns_around_the_tile() -> None:
@@ -41,6 +45,25 @@ def test_strided_rows() -> None:
 def test_batch_dimensions_are_rows() -> None:
     w = MatmulWorkload.of((2, 1, 2, 30), (30, 50), packed=True)
     oracles.agree({"rank 4": case("gemv", w)}, TOLERANCE)
+
+
+def test_flattened_maps_of_blocks() -> None:
+    """Weights as they are and transposed; the data in blocks, the rows of the weights moved."""
+    shape, n, v = (2, 3 * HOST.lanes, 2, 3), 21, HOST.lanes
+    k = prod(shape[1:])
+    data, weight = oracles.random(shape, 1), oracles.random((k, n), 2)
+    plain = MatmulWorkload.of(
+        shape, (k, n), lhs=StridedView.contiguous((2, k)), packed=True, out_shape=(2, n)
+    )
+    turned = replace(plain, rhs=StridedView.contiguous((n, k)).permute((1, 0)), rhs_shape=(n, k))
+    want = data.reshape(2, k).astype("float64") @ weight
+    for w, stored in ((plain, weight), (turned, np.ascontiguousarray(weight.T))):
+        assert algorithms()["gemv"].layouts(w, HOST) == ((0, 0), (v, 0))
+        for block in (0, v):
+            got = run(
+                "gemv", w, data=[data], weights=[reordered(w, stored, block)], layout=(block, 0)
+            )
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 def test_special_values_stay_in_their_rows() -> None:

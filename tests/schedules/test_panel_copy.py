@@ -49,9 +49,15 @@ def test_panels_are_copied_whole() -> None:
                 across: int = across, down: int = down,
             ) -> None:  # fmt: skip
                 flat = emit.view(source, (b.k * b.n,))
-                copy_panel(way, b, out, flat, lambda s, column: s * down + (column + V) * across)
+                for panel in range(2):
+                    copy_panel(
+                        way, b, out, flat,
+                        lambda s, column, at=1 - panel: s * down + (column + at * V) * across,
+                        panel * b.steps,
+                    )  # fmt: skip
 
-            snippets[way, steps] = Snippet(body, [stored], (steps, 2, V))
-            wanted[way, steps] = matrix[:, V:].reshape(steps, 2, V)
+            snippets[way, steps] = Snippet(body, [stored], (2 * steps, 2, V))
+            panels = [matrix[:, V:], matrix[:, : 2 * V]]
+            wanted[way, steps] = np.concatenate(panels).reshape(2 * steps, 2, V)
     for key, got in run_snippets(snippets).items():
         np.testing.assert_array_equal(got, wanted[key], err_msg=str(key))

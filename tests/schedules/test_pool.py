@@ -16,6 +16,8 @@ from tvm_ext.schedules.workload import PoolWorkload
 
 V = HOST.lanes
 LAYOUTS = ((V, V), (0, 0))
+# Pools of single windows, and those with operands, are stored as they are read.
+TURNING = (0, V)
 
 
 def workload(
@@ -101,6 +103,43 @@ def test_matches_numpy(kind: str, layout: tuple[int, int]) -> None:
     for name, case, got in zip(CASES, cases, run_all(cases), strict=True):
         want = oracles.pool(case.workload, case.data[0])
         np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ("max", "avg"))
+def test_planes_are_stored_in_blocks(kind: str) -> None:
+    """In rows wider and narrower than a vector, in panels that overlap, with squares before it."""
+    square = Epilogue((Step("multiply", (("value", 0), ("value", 0))),), (), 1)
+    relu = Epilogue((Step("relu", (("value", 0),)),), (), 1)
+    rng = np.random.default_rng(4)
+    cases = []
+    for name, arguments in CASES.items():
+        if name.startswith("global"):
+            continue
+        w = workload(kind, *arguments)
+        data = rng.standard_normal(w.shape).astype("float32")
+        rows = {"rows": max(1, w.out_shape[2] - 2)} if len(w.shape) == 4 else {}
+        for fields in ({}, {"prologue": square, "epilogue": relu}):
+            whole = replace(w, **fields)
+            cases.append(Case("pool", whole, data=[data], layout=TURNING, params=rows))
+    assert len(cases) == 20
+    for case, got in zip(cases, run_all(cases), strict=True):
+        data = case.data[0].astype("float64")
+        want = oracles.pool(case.workload, data if case.workload.prologue is None else data**2)
+        if case.workload.epilogue.steps:
+            want = np.maximum(want, 0)
+        np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6, err_msg=str(case.workload))
+
+
+def test_layouts() -> None:
+    """Planes turn into blocks only where a pool has rows, and an epilogue without operands."""
+    layouts = algorithms()["pool"].layouts
+    assert layouts(workload("max", (1, V, 8, 8), 2, 2), HOST) == (*LAYOUTS, TURNING)
+    assert layouts(workload("max", (1, V, 8, 8), 8), HOST) == LAYOUTS
+    scaled = Epilogue(
+        (Step("multiply", (("value", 0), ("operand", 0))),), (Operand((1, V, 1, 1), "float32"),), 1
+    )
+    w = replace(workload("max", (1, V, 8, 8), 2, 2), epilogue=scaled)
+    assert layouts(w, HOST) == LAYOUTS
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=("blocked", "plain"))

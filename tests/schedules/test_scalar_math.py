@@ -38,6 +38,14 @@ def test_exp_underflows_to_zero_and_overflows_to_infinity() -> None:
     np.testing.assert_array_equal(evaluate({"exp": sm.exp}, x)["exp"], [0, 0, 0, np.inf, np.inf])
 
 
+def test_short_exp_is_close_for_what_a_softmax_takes() -> None:
+    x = np.concatenate([[0.0, -0.0], np.linspace(-87.3, 0, 100_003)]).astype("float32")
+    got, exact = evaluate({"": sm.short_exp}, x)[""], np.exp(x.astype("float64"))
+    assert (np.abs(got / exact - 1) < 3e-7 - 3e-9 * x).all()
+    special = np.array([-np.inf, -3.4e38, -104, -88.1, np.nan], "float32")
+    np.testing.assert_array_equal(evaluate({"": sm.short_exp}, special)[""], [0, 0, 0, 0, np.nan])
+
+
 BOUNDED = {
     "sigmoid": (sm.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
     "tanh": (sm.tanh, np.tanh),

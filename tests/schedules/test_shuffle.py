@@ -53,6 +53,46 @@ def test_merged_dimensions(shape: tuple[int, ...], axes: tuple[int, ...], want: 
     assert merge(shape, axes) == want
 
 
+BLOCKED = [
+    # The source, its channels cut in parts, the permutation.
+    ((1, 6 * V, 5, 7), (1, 3, 2 * V, 5, 7), (0, 1, 3, 4, 2)),
+    ((2, 15, 4, 4), (2, 3, 5, 4, 4), (0, 1, 3, 4, 2)),
+    ((2, V + 3, 6), (2, V + 3, 6), (0, 2, 1)),
+    ((1, 4 * V, 2, 3, 2), (1, 2, 2, V, 2, 3, 2), (0, 2, 5, 4, 6, 1, 3)),
+]
+
+
+def test_maps_of_blocks_are_read_as_they_are() -> None:
+    cases, wants = [], []
+    for source, shape, axes in BLOCKED:
+        data = np.random.default_rng(1).standard_normal(source).astype("float32")
+        w = TransposeWorkload(shape, axes, source=source)
+        assert algorithms()["shuffle"].layouts(w, HOST) == ((0, 0), (V, 0))
+        for layout in ((0, 0), (V, 0)):
+            cases.append(Case("shuffle", w, data=[data], layout=layout, missing=np.nan))
+            wants.append(data.reshape(shape).transpose(axes))
+    for case, got, want in zip(cases, run_all(cases), wants, strict=True):
+        np.testing.assert_array_equal(got, want, err_msg=f"{case.workload} {case.layout}")
+
+
+@pytest.mark.parametrize(
+    "source,shape,axes,dtype",
+    (
+        ((1, 32, 4, 4), (1, 2, 16, 4, 4), (0, 2, 1, 3, 4), "float32"),  # positions innermost
+        ((1, 32, 4, 4), (1, 2, 16, 4, 4), (0, 2, 3, 4, 1), "float32"),  # channels far apart
+        ((1, 32, 4, 4), (1, 32, 2, 8), (0, 2, 3, 1), "float32"),  # positions cut
+        ((2, 32, 4), (64, 4), (1, 0), "float32"),  # samples and channels as one
+        ((1, 32, 4, 4), (1, 2, 16, 4, 4), (0, 1, 3, 4, 2), "int8"),
+        ((), (1, 32, 4, 4), (0, 2, 3, 1), "float32"),
+    ),
+)
+def test_other_permutations_read_planes(
+    source: tuple[int, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
+) -> None:
+    w = TransposeWorkload(shape, axes, dtype, source)
+    assert algorithms()["shuffle"].layouts(w, HOST) == ((0, 0),)
+
+
 def test_vector_registers_of_other_targets() -> None:
     w = TransposeWorkload((64, 48), (1, 0))
     wide = assembly("shuffle", w, AVX512)

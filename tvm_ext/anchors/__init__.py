@@ -9,7 +9,7 @@ from __future__ import annotations
 from tvm_ext.anchors.anchor import Reader
 from tvm_ext.anchors.moves import concat, permute, strided_slice, view
 from tvm_ext.anchors.products import conv, conv_transpose, matmul
-from tvm_ext.anchors.reductions import global_pool, layer_norm, mean, pool, softmax
+from tvm_ext.anchors.reductions import global_pool, layer_norm, mean, pool, rms_norm, softmax
 from tvm_ext.anchors.resizing import resize2d
 
 ANCHORS: dict[str, Reader] = {
@@ -33,6 +33,7 @@ ANCHORS: dict[str, Reader] = {
     "relax.nn.softmax": softmax("softmax"),
     "relax.nn.log_softmax": softmax("log_softmax"),
     "relax.nn.layer_norm": layer_norm,
+    "relax.nn.rms_norm": rms_norm,
     "relax.concat": concat,
     "relax.reshape": view,
     "relax.flatten": view,

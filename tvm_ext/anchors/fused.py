@@ -39,6 +39,18 @@ def fuse_around(anchor: Anchor, form: KernelForm) -> Anchor:
     return replace(anchor, base=base)
 
 
+def behind(producer: Anchor, anchor: Anchor) -> Anchor:
+    """One anchor for a chain of two: the second's first input is what the first computes.
+
+    The inputs are the producer's, then what else the second reads; its weights come last.
+    """
+    return Anchor(
+        replace(anchor.base, producer=producer.base),
+        (*producer.inputs, *anchor.inputs[1:]),
+        (*anchor.weights, *producer.weights),
+    )
+
+
 def pool_stage(call: relax.Call) -> PoolStage:
     """A pool as the last stage of the convolution that it reads."""
     kind = "max" if df.op_name(call).startswith("relax.nn.max") else "avg"

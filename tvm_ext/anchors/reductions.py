@@ -10,6 +10,8 @@ from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Reader, Shape, ints, not_float32, window
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.channel_window import channel_window
+from tvm_ext.schedules.channel_pool import ChannelPoolWorkload
 from tvm_ext.schedules.workload import NormalizeWorkload, PoolWorkload
 
 
@@ -20,8 +22,10 @@ def pool(kind: str) -> Reader:
         data = call.args[0]
         if reason := not_float32(data):
             return reason
+        if (over_channels := channel_window(call)) is not None:
+            return Anchor(ChannelPoolWorkload(out_shape, *over_channels), (data,))
         if not str(call.attrs.layout).startswith("NC"):
-            return f"layout {call.attrs.layout}; only NC*"
+            return f"layout {call.attrs.layout}; only NC*, or averages along the second dimension"
         strides, before, after, dilation = window(call.attrs, len(out_shape) - 2)
         base = PoolWorkload(
             kind=kind, shape=df.shape_of(data), kernel=ints(call.attrs.pool_size),
@@ -87,18 +91,27 @@ def softmax(kind: str) -> Reader:
 
 def layer_norm(call: relax.Call, out_shape: Shape) -> Anchor | str:
     """Layer normalisations over trailing dimensions."""
-    data, gamma, beta = call.args
-    if reason := not_float32(data, gamma, beta):
+    return _norm("layer_norm", call, out_shape)
+
+
+def rms_norm(call: relax.Call, out_shape: Shape) -> Anchor | str:
+    """Normalisations by the root mean square over trailing dimensions."""
+    return _norm("rms_norm", call, out_shape)
+
+
+def _norm(kind: str, call: relax.Call, out_shape: Shape) -> Anchor | str:
+    data, *constants = call.args
+    if reason := not_float32(data, *constants):
         return reason
     axes = sorted(int(a) % len(out_shape) for a in call.attrs.axes)
     if axes != list(range(len(out_shape) - len(axes), len(out_shape))):
         return f"axes {axes} of rank {len(out_shape)}; only trailing ones"
-    weights = [df.value_of(gamma), df.value_of(beta)]
+    weights = [df.value_of(x) for x in constants]
     if any(w is None for w in weights):
         return "gamma or beta is not constant"
     columns = prod(out_shape[axes[0] :])
     base = NormalizeWorkload(
-        "layer_norm", prod(out_shape) // columns, columns, out_shape,
-        epsilon=float(call.attrs.epsilon), scale=True, shift=True,
+        kind, prod(out_shape) // columns, columns, out_shape,
+        epsilon=float(call.attrs.epsilon), scale=True, shift=len(weights) == 2,
     )  # fmt: skip
     return Anchor(base, (data,), tuple(np.asarray(w).reshape(-1) for w in weights))

@@ -6,7 +6,7 @@ from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Shape, not_float32
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion.enlarging import takes_nearest, whole_factors
+from tvm_ext.passes.fusion.enlarging import takes_linear, takes_nearest, whole_factors
 from tvm_ext.schedules.resize import ResizeWorkload, linear_taps
 
 
@@ -26,7 +26,7 @@ def resize2d(call: relax.Call, out_shape: Shape) -> Anchor | str:
         if not takes_nearest(call):
             return f"coordinates {mode} rounded by {str(attrs.rounding_method)!r}"
         return Anchor(ResizeWorkload("nearest", shape, factors), (data,))
-    if method != "linear" or mode not in ("half_pixel", "asymmetric"):
+    if not takes_linear(call):
         return f"method {method} with coordinates {mode}"
     rows, columns = (
         linear_taps(size, factor, mode == "half_pixel")

@@ -11,7 +11,8 @@ import tvm
 from onnx import helper
 from tvm import relax
 
-import tvm_ext.frontend.onnx_writers  # noqa: F401  (registers what writes each operator)
+import tvm_ext.frontend.onnx_pool_writers
+import tvm_ext.frontend.onnx_writers  # noqa: F401  (both register what writes each operator)
 from tvm_ext.errors import UnsupportedOperatorsError
 from tvm_ext.frontend.onnx_writer import GraphWriter
 from tvm_ext.frontend.relax import OUTPUT_NAMES

@@ -113,30 +113,6 @@ def write_conv(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] 
     )
 
 
-@writes(*(f"nn.{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)))
-def write_pool(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] | None:
-    """Write a pool with channels first."""
-    attrs = call.attrs
-    dilations = ints_of(attrs.dilation)
-    average = ".avg_" in df.op_name(call)
-    if not str(attrs.layout).startswith("NC") or attrs.ceil_mode:
-        return None
-    # AveragePool has dilations from opset 19 on only.
-    if average and any(d != 1 for d in dilations):
-        return None
-    kind: dict[str, Any] = {"dilations": dilations}
-    if average:
-        kind = {"count_include_pad": int(attrs.count_include_pad)}
-    return graph.node(
-        "AveragePool" if average else "MaxPool",
-        graph.values(call.args[0]),
-        kernel_shape=ints_of(attrs.pool_size),
-        strides=ints_of(attrs.strides),
-        pads=ints_of(attrs.padding),
-        **kind,
-    )
-
-
 @writes("nn.batch_norm")
 def write_batch_norm(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] | None:
     """Write a batch norm at inference; its statistics pass through."""

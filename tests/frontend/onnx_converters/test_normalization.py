@@ -47,6 +47,13 @@ def test_matches_onnxruntime(name):
     [
         ("batch_opset15", ["relax.nn.batch_norm"]),
         ("layer_no_shift", ["relax.nn.layer_norm"]),
+        (
+            "lrn",
+            [
+                f"relax.{name}"
+                for name in ("multiply", "nn.avg_pool2d", "multiply", "add", "power", "divide")
+            ],
+        ),
     ],
 )
 def test_is_the_relax_operator(name, operators):
@@ -59,13 +66,17 @@ def test_lp_normalization_of_zeros_is_zero():
     np.testing.assert_array_equal(call(vm, "f", case.inputs[0])[0], case.inputs[0])
 
 
-def test_lrn_of_even_size_matches_the_definition():
-    # ONNX Runtime takes odd sizes only. Of 4 channels, 1 lies before and 2 behind the own one.
-    case = Case("lrn_even", "LRN", [X], {"size": 4, "alpha": 0.3, "beta": 0.6, "bias": 1.5})
-    (got,) = call(compile_functions({"f": load_model(case.model())["main"]}), "f", X)
-    x = X.astype("float64")
-    sums = [(x[:, max(c - 1, 0) : c + 3] ** 2).sum(axis=1) for c in range(6)]
-    wanted = x / (1.5 + 0.3 / 4 * np.stack(sums, axis=1)) ** 0.6
+@pytest.mark.parametrize("shape", [(2, 6), (2, 6, 5), X.shape, (2, 6, 2, 3, 4), (1, 6, 2, 1, 3, 2)])
+@pytest.mark.parametrize("size", [3, 4])
+def test_lrn_matches_the_definition(shape, size):
+    # ONNX Runtime takes odd sizes of images only. Of 4 channels, 1 lies before and 2 behind the own
+    # one.
+    x = normal(*shape)
+    case = Case("lrn", "LRN", [x], {"size": size, "alpha": 0.3, "beta": 0.6, "bias": 1.5})
+    (got,) = call(compile_functions({"f": load_model(case.model())["main"]}), "f", x)
+    x = x.astype("float64")
+    sums = [(x[:, max(c - 1, 0) : c - 1 + size] ** 2).sum(axis=1) for c in range(6)]
+    wanted = x / (1.5 + 0.3 / size * np.stack(sums, axis=1)) ** 0.6
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 

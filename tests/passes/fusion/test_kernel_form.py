@@ -183,8 +183,11 @@ REFUSED = {
         lambda emit, x: enlarged(emit, emit(op.nn.conv2d(x, const(W))), 2, 2),
         "or elements twice",
     ),
-    "enlarged input": (
-        lambda emit, x: op.nn.conv2d(enlarged(emit, x, 2, 2), const(W)), "has no strides",
+    "enlarged input of groups": (
+        lambda emit, x: op.nn.conv2d(
+            enlarged(emit, x, 2, 2), const(array(0, 4, 2, 3, 3)), groups=2
+        ),
+        "image.resize2d and nn.conv2d have kernels of their own",
     ),
     "part of an enlarged value": (
         lambda emit, x: op.nn.relu(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from tvm import relax
 
@@ -114,20 +116,33 @@ def convert_lrn(
     """Convert LRN: ``x / (bias + alpha * mean of x**2 over neighbouring channels) ** beta``."""
     data = inputs[0]
     shape = shape_of(data)
-    size = attrs["size"]
-    # Channels become the rows of an image one column a pixel, so that a 2-d pool slides over them.
-    rows = bb.emit(relax.op.reshape(data, (shape[0], 1, shape[1], int(np.prod(shape[2:])))))
-    square = bb.emit(relax.op.multiply(rows, rows))
-    begin = (size - 1) // 2
-    mean = bb.emit(
-        relax.op.nn.avg_pool2d(
-            square, (size, 1), (1, 1), (begin, 0, size - 1 - begin, 0), count_include_pad=True
-        )
-    )
+    pools = (relax.op.nn.avg_pool1d, relax.op.nn.avg_pool2d, relax.op.nn.avg_pool3d)
+    spatial = shape[2:] if 1 <= len(shape[2:]) <= len(pools) else (int(np.prod(shape[2:])),)
+    if spatial != shape[2:]:
+        data = bb.emit(relax.op.reshape(data, (*shape[:2], *spatial)))
+    square = bb.emit(relax.op.multiply(data, data))
+    mean = bb.emit(_channel_mean(pools[len(spatial) - 1], square, attrs["size"]))
     scaled = bb.emit(relax.op.multiply(mean, scalar(attrs.get("alpha", 1e-4), data)))
     base = bb.emit(relax.op.add(scaled, scalar(attrs.get("bias", 1.0), data)))
     power = bb.emit(relax.op.power(base, scalar(attrs.get("beta", 0.75), data)))
-    return relax.op.reshape(bb.emit(relax.op.divide(rows, power)), shape)
+    out = relax.op.divide(data, power)
+    return out if spatial == shape[2:] else relax.op.reshape(bb.emit(out), shape)
+
+
+def _channel_mean(pool: Any, data: relax.Expr, size: int) -> relax.Expr:
+    """The mean of `size` neighbouring channels for each, zeros past the ends.
+
+    To the pool the channels are the first spatial axis, and the last dimension the channels.
+    """
+    before = (size - 1) // 2
+    ones, zeros = (1,) * (len(shape_of(data)) - 3), (0,) * (len(shape_of(data)) - 3)
+    return pool(
+        data,
+        (size, *ones),
+        padding=(before, *zeros, size - 1 - before, *zeros),
+        count_include_pad=True,
+        layout="N" + "DHW"[2 - len(ones) :] + "C",
+    )
 
 
 @register_onnx_converter("LpNormalization")

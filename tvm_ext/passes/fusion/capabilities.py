@@ -7,6 +7,7 @@ from typing import Any
 from tvm.ir import GenericConst
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion.channel_window import channel_window
 from tvm_ext.schedules.epilogue import Epilogue, Operand
 from tvm_ext.schedules.step_depth import deepest
 from tvm_ext.schedules.strided_view import StridedView
@@ -45,6 +46,8 @@ def takes_epilogue(expr: Any) -> bool:
 def takes_prologue(expr: Any) -> bool:
     """Whether an operator's kernel can apply elementwise steps to what it reads."""
     name = df.op_name(expr)
+    if channel_window(expr) is not None:
+        return True
     if name == "relax.nn.avg_pool2d":
         # One window over all positions is another kernel.
         planar = str(expr.attrs.layout).startswith("NC")
@@ -61,8 +64,11 @@ def prologue_refusal(expr: Any, prologue: Epilogue) -> str:
 
 def takes_pool(expr: Any, pool: Any) -> bool:
     """Whether an operator's kernel can go on with a pool of its result."""
-    behind = ("relax.nn.max_pool2d", "relax.nn.avg_pool2d")
-    return df.op_name(expr) == "relax.nn.conv2d" and df.op_name(pool) in behind
+    dims = next((n for n in (2, 3) if df.op_name(expr) == f"relax.nn.conv{n}d"), 0)
+    if df.op_name(pool) not in (f"relax.nn.max_pool{dims}d", f"relax.nn.avg_pool{dims}d"):
+        return False
+    # Others slide over its channels.
+    return str(pool.attrs.layout).startswith("NC")
 
 
 def anchor_refusal(anchor: tuple[Any, Any], direct: bool, out: StridedView, result: Any) -> str:

@@ -24,6 +24,12 @@ def takes_nearest(call: relax.Call) -> bool:
     return str(call.attrs.method) == "nearest_neighbor" and (str(mode), str(rounding)) in _REPEATING
 
 
+def takes_linear(call: relax.Call) -> bool:
+    """Whether each position is weighted between its neighbours, at coordinates that we know."""
+    mode = str(call.attrs.coordinate_transformation_mode)
+    return str(call.attrs.method) == "linear" and mode in ("half_pixel", "asymmetric")
+
+
 def repetition(call: relax.Call) -> tuple[int, int] | None:
     """The factors of an ``image.resize2d`` that only repeats elements."""
     if str(call.attrs.layout) != "NCHW" or not takes_nearest(call):

@@ -4,7 +4,8 @@ Niu et al., "DNNFusion: Accelerating Deep Neural Networks Execution with Advance
 (2021): the One-to-One operator with the smallest result is the seed; its group takes successors,
 then predecessors, while the table of mapping types and the kernels' limits allow. Here, what is
 left after the One-to-One seeds (products, convolutions, reductions) is a seed as well, so that it
-takes the operators around it which only move elements.
+takes the operators around it which only move elements. Last, groups of which one kernel can go
+through both results tile by tile are joined; see `joining`.
 
 Every group has one result and no path through the outside, and so the groups form an acyclic graph.
 """
@@ -29,6 +30,7 @@ from tvm_ext.passes.fusion.group_search import (
     no_kernel,
     reaches,
 )
+from tvm_ext.passes.fusion.joining import joined
 from tvm_ext.passes.fusion.mapping_type import MappingType
 from tvm_ext.passes.fusion.moves import repeats
 from tvm_ext.passes.fusion.operators import Operator
@@ -70,7 +72,12 @@ class Growth:
                     self._taken.update(group)
                     found.append(group)
         found += [[op] for op in self.operators if op not in self._taken]
-        return sorted(found, key=lambda group: group[-1].index)
+        found.sort(key=lambda group: group[-1].index)
+        return joined(found, self.profile, self._refuse_joining)
+
+    def _refuse_joining(self, group: list[Operator], before: list[Operator], reason: str) -> None:
+        many = MappingType.MANY_TO_MANY
+        self._refuse(before, many, next(op for op in group if not op.is_light), many, reason)
 
     def _grown(self, seed: Operator, kind: MappingType) -> list[Operator]:
         """A seed with its successors and its predecessors; then the pool of a convolution."""
@@ -143,9 +150,9 @@ class Growth:
             if has_kernel(group) and (not op.is_light or self._is_carried(op)):
                 continue
             first = seed_type(op)
-            entry, added = decide(group, first, kind, op), [op]
+            entry, added = decide(group, first, kind, op), self._with_move(op)
             reason = _never(entry, first, kind)
-            if not reason and (reason := no_kernel([op, *group])) and op.moves is not None:
+            if not reason and (reason := no_kernel([*added, *group])) and op.moves is not None:
                 # Before an anchor's result is stored, it may be moved in ways that no operand can.
                 added = self._up_to_anchor(op)
                 reason = no_kernel([*added, *group])
@@ -159,6 +166,20 @@ class Growth:
             group, kind = wider, entry.type
             queue.push(p for member in wider for p in member.producers)
         return group
+
+    def _with_move(self, op: Operator) -> list[Operator]:
+        """An operator; a view, which saves nothing by itself, with the moves that it is a view of.
+
+        These are views, too, but for the first.
+        """
+        chain = [op]
+        while op.is_view and op.producers:
+            op = op.producers[0]
+            alone = len(op.consumers) == 1 and not op.read_outside
+            if op in self._taken or not op.static or not alone or op.moves is None:
+                break
+            chain.append(op)
+        return chain
 
     def _up_to_anchor(self, op: Operator) -> list[Operator]:
         """A move and those before it, up to an anchor that only they read."""

@@ -42,6 +42,8 @@ class KernelForm:
         A pool that the kernel computes from the steps' result.
     prologue : Prologue or None
         Steps that the kernel applies to its first input.
+    producer : KernelForm or None
+        What makes the anchor's first input, tile by tile as the kernel reads it.
     """
 
     anchor: tuple[Any, Any] | None
@@ -52,3 +54,10 @@ class KernelForm:
     out_shape: tuple[int, ...]
     pool: Any = None
     prologue: Prologue | None = None
+    producer: KernelForm | None = None
+
+    @property
+    def chain_operands(self) -> tuple[Any, ...]:
+        """The operands of all epilogues, the producer's first."""
+        before = self.producer.chain_operands if self.producer else ()
+        return (*before, *self.operands)

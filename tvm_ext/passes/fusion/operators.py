@@ -56,6 +56,11 @@ class Operator:
         """What it does to its argument if it only moves elements, else None."""
         return moves_of(self.expr)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it gives the same elements another shape, which needs no kernel."""
+        return self.moves is not None and all(move[0] == "reshape" for move in self.moves)
+
     @cached_property
     def signature(self) -> tuple[Any, ...]:
         """Its operator, attributes, shapes and dtypes."""

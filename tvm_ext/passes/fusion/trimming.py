@@ -19,17 +19,13 @@ def trim(group: Sequence[Operator]) -> list[Operator]:
     it would only keep others from sharing the view.
     """
     kept = list(group)
-    while len(kept) > 1 and _is_renaming(kept[-1]) and _stays(kept):
+    while len(kept) > 1 and kept[-1].is_view and _stays(kept):
         kept.pop()
     for op in group:
         chain = _chain(op, kept)
         if chain and len(chain) < len(kept) and _leaves_in_place(chain):
             kept = [member for member in kept if member not in chain]
     return kept
-
-
-def _is_renaming(op: Operator) -> bool:
-    return op.moves is not None and all(move[0] == "reshape" for move in op.moves)
 
 
 def _stays(group: Sequence[Operator]) -> bool:

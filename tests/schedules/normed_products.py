@@ -1,0 +1,94 @@
+"""Products beside norms: their workloads, random arguments and float64 results."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.schedules import oracles
+from tests.schedules.kernels import Case
+from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
+from tvm_ext.schedules.matmul_workload import MatmulWorkload
+from tvm_ext.schedules.workload import NormalizeWorkload, Shape, kernel_operands
+from tvm_ext.target import resolve
+
+AVX2 = resolve("llvm -mcpu=core-avx2")
+TOLERANCE = 3e-6  # of the largest output; sums of a few hundred float32 products
+EPSILON = 1e-5
+
+
+def norm_workload(
+    kind: str, shape: Shape, affine: bool = True, **fields: object
+) -> NormalizeWorkload:
+    """A norm of the rows of a tensor; an RMS norm has no beta."""
+    rows = int(np.prod(shape[:-1]))
+    shift = affine and kind == "layer_norm"
+    return NormalizeWorkload(kind, rows, shape[-1], shape, EPSILON, affine, shift, **fields)
+
+
+def product_workload(shape: Shape, n: int, **fields: object) -> MatmulWorkload:
+    """A product of a tensor's rows with a constant matrix of n columns."""
+    return MatmulWorkload.of(shape, (shape[-1], n), packed=True, **fields)
+
+
+def residual(shape: Shape) -> Epilogue:
+    """relu(result + bias + residual)."""
+    return oracles.residual_epilogue(Operand(shape[-1:], "float32"), shape)
+
+
+def modulation(shape: Shape) -> Epilogue:
+    """tanh(result * vector)."""
+    steps = (Step("multiply", (("value", 0), ("operand", 0))), Step("tanh", (("value", 1),)))
+    return Epilogue(steps, (Operand(shape[-1:], "float32"),))
+
+
+def case(
+    name: str, w: NormalizeWorkload | MatmulWorkload, **params: object
+) -> tuple[Case, np.ndarray]:
+    """A workload with its producer on random numbers, and its result."""
+    first = w.producer
+    data = 3 * oracles.random(_source(first), 1) + 2
+    own, others = _weights(w, 2), _weights(first, 5)
+    operands = [oracles.random(o.shape, 9 + i) for i, o in enumerate(kernel_operands(w))]
+    count = len(first.epilogue.operands)
+    between = _computed(first, data.astype("float64"), others, operands[:count])
+    expected = _computed(w, between, own, operands[count:]).reshape(w.out_shape)
+    return Case(name, w, [data], [*own, *others], operands, params=params), expected
+
+
+def _source(w: NormalizeWorkload | MatmulWorkload) -> Shape:
+    return w.lhs_shape if isinstance(w, MatmulWorkload) else w.out_shape
+
+
+def _weights(w: NormalizeWorkload | MatmulWorkload, seed: int) -> list[np.ndarray]:
+    if isinstance(w, MatmulWorkload):
+        return [oracles.random(w.rhs_shape, seed) / 4]
+    count = w.scale + w.shift
+    return [oracles.random((w.columns,), seed + i) for i in range(count)]
+
+
+def _computed(
+    w: NormalizeWorkload | MatmulWorkload,
+    x: np.ndarray,
+    weights: list[np.ndarray],
+    operands: list[np.ndarray],
+) -> np.ndarray:
+    """One stage and its epilogue."""
+    if isinstance(w, MatmulWorkload):
+        result = x.reshape(w.lhs_shape) @ weights[0].astype("float64")
+    else:
+        result = _normalized(w, x.reshape(w.out_shape), weights)
+    if len(operands) == 2:
+        return np.maximum(result + operands[0] + operands[1], 0)
+    return np.tanh(result * operands[0]) if operands else result
+
+
+def _normalized(w: NormalizeWorkload, x: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
+    if "softmax" in w.kind:
+        with np.errstate(invalid="ignore"):
+            powers = np.exp(x - x.max(-1, keepdims=True))
+        shares = powers / powers.sum(-1, keepdims=True)
+        return shares if w.kind == "softmax" else np.log(shares)
+    x = x - x.mean(-1, keepdims=True) if w.kind == "layer_norm" else x
+    y = x / np.sqrt((x**2).mean(-1, keepdims=True) + w.epsilon)
+    y = y * weights[0] if w.scale else y
+    return y + weights[1] if w.shift else y
