@@ -25,7 +25,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import conv_columns as cc
-from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.column_stage import stage_columns
 from tvm_ext.schedules.conv_direct import default_chunk
@@ -46,6 +46,8 @@ _SPARE_REGISTERS = 3
 _UNPACK_CYCLES = 2.0
 # Cycles in which a vector comes from the L2 cache.
 _L2_CYCLES = 1.6
+# Share of the shared cache's bandwidth for what nobody has asked for ahead.
+_NOT_ASKED_FOR = 0.33
 
 
 @register
@@ -113,6 +115,10 @@ class Gspc(Algorithm[ConvWorkload]):
             if 4 * steps * vectors * lanes > target.l1d:
                 # The tile's weights pass once for each `width` positions.
                 step = max(step, _L2_CYCLES * vectors)
+            if 4 * steps * vectors * lanes > costs.L2_SHARE * target.l2:
+                cycle = 4 * target.lanes / target.fma_peak
+                stream = target.shared_bandwidth * _NOT_ASKED_FOR
+                step = max(step, 4 * vectors * lanes / stream / cycle)
             tiles = outputs // t_o * rows * -(-columns // width)
             cycles = images * (steps * step * tiles + _UNPACK_CYCLES * outputs * rows * columns)
         compute = cycles * 4 * target.lanes / (target.fma_peak * target.cores)

@@ -83,10 +83,11 @@ def repetition(w: ConvWorkload, count: int) -> float:
     return rows / w.conv_spatial[-2]
 
 
-def first_row(w: ConvWorkload, first: Any, count: int) -> Any:
+def first_row(w: ConvWorkload, first: Any, count: int, last: int | None = None) -> Any:
     """Where the rows of the convolution start that `count` rows of its pool stage need.
 
-    As many as `rows_needed` says, from there on, are inside its output.
+    As many as `rows_needed` says, from there on, are inside its output. `first` is `last` at most;
+    without that anywhere in the output.
     """
     assert w.pool is not None
     stride, before, height = w.pool.strides[-2], w.pool.pad_before[-2], w.conv_spatial[-2]
@@ -95,10 +96,18 @@ def first_row(w: ConvWorkload, first: Any, count: int) -> Any:
     start = first * stride
     if before:
         start = larger(start - before, 0)
-    if (w.pool.out_spatial[-2] - count) * stride - before + rows > height:
+    if is_cut(w, count, last):
         start = smaller(start, height - rows)
     # Bound to a variable, lest TVM simplify it anew at every use.
     return start if isinstance(start, int) else T.Bind(start)
+
+
+def is_cut(w: ConvWorkload, count: int, last: int | None = None) -> bool:
+    """Whether the rows from the first that `count` rows need on would leave the convolution's."""
+    assert w.pool is not None
+    last = w.pool.out_spatial[-2] - count if last is None else last
+    start = last * w.pool.strides[-2] - w.pool.pad_before[-2]
+    return start + rows_needed(w, count) > w.conv_spatial[-2]
 
 
 def stage_seconds(w: ConvWorkload, target: CpuTarget, blocked: bool = True) -> float:
@@ -169,7 +178,7 @@ class RollingPool:
 
     def __init__(
         self, w: ConvWorkload, lanes: int, block: int, channels: int, first: Any, count: int,
-        at: Sequence[Any] = (),
+        at: Sequence[Any] = (), last: int | None = None,
     ) -> None:  # fmt: skip
         assert w.pool is not None
         self._w, self._pool, self._first, self._channels = w, w.pool, first, channels
@@ -180,7 +189,7 @@ class RollingPool:
         self._base = first * self._stride - w.pool.pad_before[-2]
         self.turns = (count - 1) * self._stride + self._kernel
         self.rows = rows_needed(w, count)
-        self.start = first_row(w, first, count)
+        self.start = first_row(w, first, count, last)
         self._kept = PooledRows(
             w, lanes, block, channels, self._base, self._kernel, ring=True, at=at
         )

@@ -25,7 +25,7 @@ from tvm_ext.schedules.emit_epilogue import (
     whole_operands,
 )
 from tvm_ext.schedules.layout import stored_shape
-from tvm_ext.schedules.pool_stage import RollingPool
+from tvm_ext.schedules.pool_stage import RollingPool, is_cut
 from tvm_ext.schedules.producer_stage import ProducerStage
 from tvm_ext.schedules.spatial_pack_weights import Place, Weights, group_blocks
 from tvm_ext.target import CpuTarget
@@ -78,11 +78,16 @@ def emit_spatial_pack(
     extent, chunk = chunk_extent(w, g), params["chunk"]
     pieces = weights.pieces
     full, rest = divmod(extent, chunk)
+    if w.pool and not rest and is_cut(w, chunk):
+        # The last chunk has code of its own: with a start that depends on whether a chunk is the
+        # last, LLVM doesn't see that rows follow each other, and computes an address a load.
+        full, rest = full - 1, chunk
 
     def task(n: Any, slices: Any, group: Any, piece: Any, first: Any, count: int) -> None:
         pooled, origin = None, (*slices, first)
         if w.pool:
-            pooled = RollingPool(w, v, block_out, width, first, count, slices)
+            last = first if isinstance(first, int) else (full - 1) * chunk
+            pooled = RollingPool(w, v, block_out, width, first, count, slices, last)
             origin = (*pooled.slices, pooled.start)
         source = conv_stage.Source(data if in_place is None else in_place, staged=False)
         if producer is not None:
