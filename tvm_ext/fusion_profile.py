@@ -20,7 +20,8 @@ from tvm_ext.target import CpuTarget
 Groups = Sequence[Sequence[Operator]]
 
 # A smaller gain is within the cost model's error: pools of maps that fit L2 lost up to 5 % where it
-# expected 1 %. A producer's result is neither stored nor loaded, of which the model counts a part.
+# expected 1 %. Of what is larger, and of a producer's result, which is neither stored nor loaded,
+# the model counts a part.
 _LEAST_GAIN = 1.015
 
 
@@ -40,7 +41,9 @@ class CostProfile:
         """Whether the cost model finds the one kernel faster than those of the parts."""
         key = _key(one, parts)
         if key not in self._known:
-            gain = 1.0 if _has_producer(one) else _LEAST_GAIN
+            between = max(part[-1].nbytes for part in parts[:-1])
+            sure = between > self.target.l2 or _has_producer(one)
+            gain = 1.0 if sure else _LEAST_GAIN
             self._known[key] = self.seconds([one]) * gain <= self.seconds(parts)
         return self._known[key]
 
