@@ -25,8 +25,9 @@ from tvm_ext.schedules.emit_epilogue import (
     whole_operands,
 )
 from tvm_ext.schedules.layout import stored_shape
-from tvm_ext.schedules.pool_stage import RollingPool, is_cut
+from tvm_ext.schedules.pool_stage import is_cut
 from tvm_ext.schedules.producer_stage import ProducerStage
+from tvm_ext.schedules.rolling_pool import RollingPool
 from tvm_ext.schedules.spatial_pack_weights import Place, Weights, group_blocks
 from tvm_ext.target import CpuTarget
 
