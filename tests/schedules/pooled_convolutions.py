@@ -137,14 +137,15 @@ def assert_threads_change_no_bit(name: str, layout: Layout, **params: Any) -> No
     same_on_any_threads([made])
 
 
-def assert_refuses_other_pools(name: str) -> None:
+def assert_refuses_other_pools(name: str, dimensions: str = "2") -> None:
     """Other kinds, and other numbers of dimensions."""
     plane, line = conv_workload(8, (9, 9), 8, 3, 1, 1), conv_workload(8, (9,), 8, 3, 1, 1)
     support = algorithms()[name].supports(with_pool(plane, "l2", 2, 2), HOST)
     assert support.reason == "a pool stage of kind 'l2'; only max and avg"
     if algorithms()[name].supports(line, HOST):
         support = algorithms()[name].supports(with_pool(line, "max", 2, 2), HOST)
-        assert support.reason == "a pool stage of 1 spatial dimensions; only 2"
+        only = f"a pool stage of 1 spatial dimensions; only {dimensions}"
+        assert support.reason == only
 
 
 def assert_uses_vectors(name: str, target: str, layout: Layout = (0, 0)) -> None:

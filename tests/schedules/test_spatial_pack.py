@@ -127,7 +127,7 @@ def test_pools_in_every_cut_of_the_rows(params: dict[str, int]) -> None:
 def test_pools_special_values_on_any_threads() -> None:
     pooled_convolutions.assert_special_values_are_pooled("spatial_pack", (V, V))
     pooled_convolutions.assert_threads_change_no_bit("spatial_pack", (V, V), chunk=2, pieces=2)
-    pooled_convolutions.assert_refuses_other_pools("spatial_pack")
+    pooled_convolutions.assert_refuses_other_pools("spatial_pack", "2 and 3")
 
 
 def test_rows_that_two_tasks_need_cost_twice() -> None:
