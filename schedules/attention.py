@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from tvm import tirx
 
 from tvm_ext.schedules import emit, gemm_cuts
-from tvm_ext.schedules.attention_cuts import Cuts, best_cuts, readable, seconds
+from tvm_ext.schedules.attention_cuts import Cuts, best_cuts, seconds
 from tvm_ext.schedules.attention_kernel import emit_attention
 from tvm_ext.schedules.base import YES, Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
+from tvm_ext.schedules.panel_copy import readable
 from tvm_ext.schedules.strided_product import has_rows
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.workload import NormalizeWorkload

@@ -10,7 +10,7 @@ from typing import Any
 from tvm_ext.schedules import costs, gemm, gemm_cuts
 from tvm_ext.schedules.emit import LINE_BYTES
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
-from tvm_ext.schedules.panel_copy import CYCLES, copy_way
+from tvm_ext.schedules.panel_copy import CYCLES, copy_way, readable
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.target import CpuTarget
@@ -74,11 +74,6 @@ class Cuts:
     def padded(self) -> int:
         """Columns of the scores in whole vectors."""
         return -(-self.scores.n // self.scores.lanes) * self.scores.lanes
-
-
-def readable(view: StridedView, lanes: int) -> bool:
-    """Whether vectors of columns can be loaded from a right side in place."""
-    return view.strides[-1] == 1 and view.shape[-1] >= lanes
 
 
 def score_stride(columns: int) -> int:

@@ -17,11 +17,11 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import cuts, emit, gemm
-from tvm_ext.schedules.attention_cuts import Cuts, readable
+from tvm_ext.schedules.attention_cuts import Cuts
 from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.normalize_rows import RowLoops, softmax_sum
-from tvm_ext.schedules.panel_copy import copy_panel, copy_way
+from tvm_ext.schedules.panel_copy import copy_panel, copy_way, readable
 from tvm_ext.schedules.strided_product import PanelOf
 from tvm_ext.schedules.strided_view import StridedView
 from tvm_ext.schedules.window import unflatten

@@ -19,7 +19,7 @@ from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
-from tvm_ext.schedules.panel_copy import CYCLES, copy_panel, copy_way
+from tvm_ext.schedules.panel_copy import CYCLES, copy_panel, copy_way, readable
 from tvm_ext.schedules.strided_product import PanelOf, emit_product, has_rows
 from tvm_ext.schedules.tiles import Tile
 from tvm_ext.target import CpuTarget
@@ -53,7 +53,7 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
             "chunks": tuple(range(1, f.m + 1)),
             "pieces": tuple(range(1, -(-f.n // target.lanes) + 1)),
             "k_parts": gemm_cuts.legal_parts(f.k),
-            "copy": (False, True) if _readable(f, target) else (True,),
+            "copy": (False, True) if readable(f.rhs, target.lanes) else (True,),
         }
 
     def default(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
         tile = gemm_cuts.best_panel_tile(f.m, f.n, target, f.lhs.strides[-2])
         parts = gemm_cuts.best_parts(f.k, tile, target)
         chunks, pieces = gemm_cuts.share_out(f.m, f.n, f.k, parts, tile, target, prod(f.batch))
-        copy = f.m > 2 * tile.rows or not _readable(f, target)
+        copy = f.m > 2 * tile.rows or not readable(f.rhs, target.lanes)
         return {
             "tile": tile.rows, "blocks": tile.columns, "chunks": chunks, "pieces": pieces,
             "k_parts": parts, "copy": copy,
@@ -95,11 +95,6 @@ class BatchMatmul(Algorithm[MatmulWorkload]):
         )  # fmt: skip
         panels = partial(_panels, f, b, p["copy"])
         return emit.build(lambda: emit_product(w, b, w.rhs_shape, panels))
-
-
-def _readable(f: MatmulWorkload, target: CpuTarget) -> bool:
-    """Whether vectors of columns can be loaded from the right side in place."""
-    return f.rhs.strides[-1] == 1 and f.n >= target.lanes
 
 
 def _panels(

@@ -18,19 +18,22 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
-from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.depthwise_rows import core_seconds, emit_row, pack_filters, tile_columns
+from tvm_ext.schedules.depthwise_rows import (
+    PARALLEL_BYTES,
+    core_seconds,
+    emit_row,
+    pack_filters,
+    supports_depthwise,
+    tile_columns,
+)
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.layout import stored_shape
-from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.window import unflatten
 from tvm_ext.target import CpuTarget
 
 # Registers that hold no accumulator: the input column and the weights of a line of three taps.
 _OTHER_REGISTERS = 4
-# What a core convolves in about the time that a parallel loop takes to start.
-_PARALLEL_BYTES = 96 << 10
 
 
 @register
@@ -46,16 +49,11 @@ class Depthwise(Algorithm[ConvWorkload]):
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
-        if not w.depthwise:
-            return refuse(
-                f"{w.in_channels} -> {w.out_channels} channels in {w.groups} groups; "
-                "only as many groups as input and output channels"
-            )
-        if w.dtype != "float32":
-            return refuse(f"dtype {w.dtype}; only float32")
+        if not (support := supports_depthwise(w)):
+            return support
         if not 1 <= len(w.spatial) <= 3:
             return refuse(f"{len(w.spatial)} spatial dimensions; only 1 to 3")
-        return refuse_prologue(w) and refuse_pool(w)
+        return support
 
     def layouts(self, workload: ConvWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         return ((target.lanes, target.lanes),)
@@ -71,7 +69,7 @@ class Depthwise(Algorithm[ConvWorkload]):
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w = workload
         rows = prod(w.out_spatial[:-1])
-        parallel = w.bytes > _PARALLEL_BYTES and target.cores > 1
+        parallel = w.bytes > PARALLEL_BYTES and target.cores > 1
         planes = w.batch * -(-w.in_channels // target.lanes)
         pieces = 1
         if parallel and planes % target.cores and planes < 4 * target.cores:

@@ -23,15 +23,17 @@ from tvm_ext.schedules.block_transpose import (
     planes_to_block,
     transposing_seconds,
 )
-from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.depthwise_rows import core_seconds, emit_row, pack_filters, tile_columns
+from tvm_ext.schedules.depthwise_rows import (
+    PARALLEL_BYTES,
+    core_seconds,
+    emit_row,
+    pack_filters,
+    supports_depthwise,
+    tile_columns,
+)
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
-from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.target import CpuTarget
-
-# What a core convolves in about the time that a parallel loop takes to start.
-_PARALLEL_BYTES = 96 << 10
 
 
 @register
@@ -47,31 +49,26 @@ class DepthwisePlanes(Algorithm[ConvWorkload]):
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         w = workload
-        if not w.depthwise:
-            return refuse(
-                f"{w.in_channels} -> {w.out_channels} channels in {w.groups} groups; "
-                "only as many groups as input and output channels"
-            )
-        if w.dtype != "float32":
-            return refuse(f"dtype {w.dtype}; only float32")
+        if not (support := supports_depthwise(w)):
+            return support
         if len(w.spatial) != 2:
             return refuse(f"{len(w.spatial)} spatial dimensions; only 2")
         for i, operand in enumerate(w.epilogue.operands):
             if operand.view is not None or operand.seen[2:] != (1, 1):
                 return refuse(f"operand {i} isn't the same in all positions")
-        return refuse_prologue(w) and refuse_pool(w)
+        return support
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         height, width = workload.out_spatial
         return {
-            "tile": tuple(range(1, min(width, tile_columns(width, target)) + 1)),
+            "tile": tuple(range(1, tile_columns(width, target) + 1)),
             "rows": tuple(range(1, height + 1)),
             "parallel": (False, True),
         }
 
     def default(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, Any]:
         w, (height, width) = workload, workload.out_spatial
-        parallel = w.bytes > _PARALLEL_BYTES and target.cores > 1
+        parallel = w.bytes > PARALLEL_BYTES and target.cores > 1
         # Both copies of a task stay in its share of the L2 cache.
         row = 4 * target.lanes * (w.strides[0] * w.spatial[1] + width)
         pieces = -(-height // max(1, int(costs.L2_SHARE * target.l2 / row)))

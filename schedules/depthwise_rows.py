@@ -15,7 +15,10 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import cuts, emit
+from tvm_ext.schedules.base import Support, refuse
+from tvm_ext.schedules.conv_prologue import refuse_prologue
 from tvm_ext.schedules.conv_workload import ConvWorkload
+from tvm_ext.schedules.pool_stage import refuse_pool
 from tvm_ext.schedules.window import Axis
 from tvm_ext.target import CpuTarget
 
@@ -23,11 +26,25 @@ from tvm_ext.target import CpuTarget
 _UNROLL_TAPS = 9
 # A longer line of taps is a loop, for the tiles that every line of taps fits in.
 _LINE = 7
+# What a core convolves in about the time that a parallel loop takes to start.
+PARALLEL_BYTES = 96 << 10
 # Share of the FMA peak that a tile reaches: each product loads what it multiplies.
 _EFFICIENCY = 0.6
 
 # Stores a result, given its column, its lane and the value.
 Put = Callable[[Any, Any, tirx.Expr], None]
+
+
+def supports_depthwise(w: ConvWorkload) -> Support:
+    """Whether a convolution is a depthwise one of float32, without other steps and pools."""
+    if not w.depthwise:
+        return refuse(
+            f"{w.in_channels} -> {w.out_channels} channels in {w.groups} groups; "
+            "only as many groups as input and output channels"
+        )
+    if w.dtype != "float32":
+        return refuse(f"dtype {w.dtype}; only float32")
+    return refuse_prologue(w) and refuse_pool(w)
 
 
 def tile_columns(width: int, target: CpuTarget) -> int:

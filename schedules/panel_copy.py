@@ -15,6 +15,11 @@ from tvm_ext.schedules.strided_view import StridedView
 CYCLES = {"vectors": 0.35, "squares": 0.4, "elements": 1.2}
 
 
+def readable(view: StridedView, lanes: int) -> bool:
+    """Whether vectors of columns can be loaded from a right side in place."""
+    return view.strides[-1] == 1 and view.shape[-1] >= lanes
+
+
 def copy_way(rhs: StridedView, steps: int, lanes: int) -> str:
     """How panels of `steps` rows of a (*batch, k, n) view are copied.
 

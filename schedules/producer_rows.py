@@ -6,10 +6,11 @@ its weights, and then its epilogue's operands, as the next arguments of the kern
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tvm import tirx
+from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.conv_workload import ConvWorkload
@@ -22,6 +23,8 @@ from tvm_ext.target import CpuTarget
 
 # Stores an element of a row, given its column, its lane and the value.
 Put = Callable[[Any, Any, tirx.Expr], None]
+# Computes a row, given the image, the channel block, the row and where its elements go.
+RowOf = Callable[[Any, Any, Any, Put], None]
 # Vectors that a pool accumulates in registers at a time.
 _VECTORS = 4
 
@@ -29,7 +32,7 @@ _VECTORS = 4
 class ProducerRows(Protocol):
     """Computes the rows of a convolution's input."""
 
-    def begin(self, data: Any) -> Callable[[Any, Any, Any, Put], None]:
+    def begin(self, data: Any) -> RowOf:
         """Prepare a task; gives the function of (image, channel block, row, put)."""
 
 
@@ -43,7 +46,7 @@ class DepthwiseRows:
         self._filters = emit.argument("filters", (blocks, *w.kernel, target.lanes))
         self._operands = declare_operands(w.epilogue, target.lanes, "y")
 
-    def begin(self, data: Any) -> Callable[[Any, Any, Any, Put], None]:
+    def begin(self, data: Any) -> RowOf:
         w, v = self._w, self._lanes
 
         def row_of(n: Any, block: Any, row: Any, put: Put) -> None:
@@ -63,7 +66,7 @@ class PoolRows:
         self._w, self._lanes = w, target.lanes
         self._operands = declare_operands(w.epilogue, target.lanes, "y")
 
-    def begin(self, data: Any) -> Callable[[Any, Any, Any, Put], None]:
+    def begin(self, data: Any) -> RowOf:
         w, v = self._w, self._lanes
         line = PoolLine(w, v, v, _VECTORS)
 
@@ -84,7 +87,7 @@ class ResizeRows:
         self._w, self._lanes = w, target.lanes
         self._taps = None if w.kind == "nearest" else declare_taps(w)
 
-    def begin(self, data: Any) -> Callable[[Any, Any, Any, Put], None]:
+    def begin(self, data: Any) -> RowOf:
         w, v = self._w, self._lanes
         fy, fx = w.factors
 
@@ -110,6 +113,49 @@ def producer_rows(producer: Any, target: CpuTarget) -> ProducerRows:
     if isinstance(producer, PoolWorkload):
         return PoolRows(producer, target)
     return ResizeRows(producer, target)
+
+
+def padded_row(
+    row_of: RowOf, n: Any, block: Any, row: Any, bounds: Sequence[tirx.Expr], copy: Any,
+    at: tuple[Any, ...], columns: tuple[int, int, int], lanes: int,
+) -> None:  # fmt: skip
+    """Compute a row of the producer between zeros, or zeros where it is outside.
+
+    Parameters
+    ----------
+    row_of, n, block, row
+        What a `ProducerRows` began, and its arguments.
+    bounds
+        Conditions under which there is such a row.
+    copy, at
+        Where it goes: copy[*at, column, lane].
+    columns
+        Zeros before the row, its own columns, and all of the copy's.
+    """
+    before, width, length = columns
+
+    def put(x: Any, lane: Any, value: tirx.Expr) -> None:
+        T.buffer_store(copy, value, [*at, before + x, lane])
+
+    def inside() -> None:
+        blank(copy, at, 0, before, lanes)
+        row_of(n, block, row, put)
+        blank(copy, at, before + width, length, lanes)
+
+    if not bounds:
+        inside()
+        return
+    with T.If(tirx.all(*bounds)):
+        with T.Then():
+            inside()
+        with T.Else():
+            blank(copy, at, 0, length, lanes)
+
+
+def blank(buffer: Any, at: tuple[Any, ...], start: int, stop: int, lanes: int) -> None:
+    """Zeros in the columns from `start` to `stop` of a row."""
+    with emit.loop(max(0, stop - start)) as x, emit.loop(lanes, "vectorized") as lane:
+        T.buffer_store(buffer, tirx.const(0.0, "float32"), [*at, start + x, lane])
 
 
 def producer_seconds(producer: Any, target: CpuTarget) -> float:

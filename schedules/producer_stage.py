@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
@@ -20,7 +19,7 @@ from tvm_ext.schedules.conv_geometry import ConvGeometry, pointwise
 from tvm_ext.schedules.conv_stage import Source, staged_extents
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.depthwise_rows import pack_filters
-from tvm_ext.schedules.producer_rows import producer_rows
+from tvm_ext.schedules.producer_rows import padded_row, producer_rows
 from tvm_ext.schedules.resize import ResizeWorkload
 from tvm_ext.schedules.row_copy import row_bounds
 from tvm_ext.schedules.workload import PoolWorkload
@@ -98,30 +97,7 @@ class ProducerStage:
         rows, length = staged_extents(g, count)[0], max(g.staged[-1], before + width)
         copy = emit.workspace((self._blocks, rows, length, v))
         with emit.nest((self._blocks, rows)) as (block, i):
-
-            def blank(start: int, stop: int, block: Any = block, i: Any = i) -> None:
-                with emit.loop(max(0, stop - start)) as x, emit.loop(v, "vectorized") as lane:
-                    zero = tirx.const(0.0, "float32")
-                    T.buffer_store(copy, zero, [block, i, start + x, lane])
-
-            def inside(row: Any, block: Any = block, i: Any = i) -> None:
-                blank(0, before)
-                row_of(
-                    n, block, row,
-                    lambda x, lane, value: T.buffer_store(
-                        copy, value, [block, i, before + x, lane]
-                    ),
-                )  # fmt: skip
-                blank(before + width, length)
-
             row = first * g.stride[0] - g.before[0] + i
             bounds = row_bounds([row], g.spatial[:1], g.before[:1], g.staged[:1])
-            if not bounds:
-                inside(row)
-            else:
-                with T.If(tirx.all(*bounds)):
-                    with T.Then():
-                        inside(row)
-                    with T.Else():
-                        blank(0, length)
+            padded_row(row_of, n, block, row, bounds, copy, (block, i), (before, width, length), v)
         return Source(copy, staged=True)

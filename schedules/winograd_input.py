@@ -14,7 +14,7 @@ from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.conv_workload import ConvWorkload
-from tvm_ext.schedules.producer_rows import producer_rows
+from tvm_ext.schedules.producer_rows import padded_row, producer_rows
 from tvm_ext.schedules.row_copy import copy_row, row_bounds
 from tvm_ext.target import CpuTarget
 
@@ -70,32 +70,8 @@ class CopiedInput:
                         lanes=v,
                     )  # fmt: skip
                 else:
-                    self._made(plane, block, i, y, bounds)
+                    padded_row(
+                        self._row_of, self._n, block, y, bounds, plane, (i,),
+                        (w.pad_before[1], w.spatial[1], self._length), v,
+                    )  # fmt: skip
             body(block, lambda i, j, lane: plane[i, j, lane])
-
-    def _made(self, plane: Any, block: Any, i: Any, y: Any, bounds: list[tirx.Expr]) -> None:
-        """Compute row `y` of the producer between the padding, or pad."""
-        before, width = self._w.pad_before[1], self._w.spatial[1]
-
-        def put(x: Any, lane: Any, value: tirx.Expr) -> None:
-            T.buffer_store(plane, value, [i, before + x, lane])
-
-        def inside() -> None:
-            blank(plane, (i,), 0, before, self._lanes)
-            self._row_of(self._n, block, y, put)
-            blank(plane, (i,), before + width, self._length, self._lanes)
-
-        if not bounds:
-            inside()
-            return
-        with T.If(tirx.all(*bounds)):
-            with T.Then():
-                inside()
-            with T.Else():
-                blank(plane, (i,), 0, self._length, self._lanes)
-
-
-def blank(buffer: Any, at: tuple[Any, ...], start: int, stop: int, lanes: int) -> None:
-    """Zeros in the columns from `start` to `stop` of a row."""
-    with emit.loop(max(0, stop - start)) as x, emit.loop(lanes, "vectorized") as lane:
-        T.buffer_store(buffer, tirx.const(0.0, "float32"), [*at, start + x, lane])

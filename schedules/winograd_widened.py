@@ -29,10 +29,11 @@ from tvm_ext.schedules.conv_stage import Source
 from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.emit_epilogue import apply_epilogue, declare_operands
 from tvm_ext.schedules.pointwise_tiles import PointwiseTiles, product_seconds
+from tvm_ext.schedules.producer_rows import blank
 from tvm_ext.schedules.producer_stage import channel_constants
 from tvm_ext.schedules.spatial_pack_weights import group_blocks, pack_panels
 from tvm_ext.schedules.tiles import Tile, efficiency, legal_tiles
-from tvm_ext.schedules.winograd_input import Body, blank
+from tvm_ext.schedules.winograd_input import Body
 from tvm_ext.target import CpuTarget
 
 # The planes take the place of weights in the L1 cache: measured, the 1x1 convolution takes so much

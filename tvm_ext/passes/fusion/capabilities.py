@@ -16,12 +16,12 @@ _CONVOLUTIONS = frozenset(
     f"relax.nn.conv{n}d{suffix}" for n in (1, 2, 3) for suffix in ("", "_transpose")
 )
 _POOLS = frozenset(f"relax.nn.{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3))
-_NORMALIZATIONS = frozenset(
+NORMALIZATIONS = frozenset(
     ("relax.nn.softmax", "relax.nn.log_softmax", "relax.nn.layer_norm", "relax.nn.rms_norm")
 )
 # Kernels that compute rows, and so take any shape with the same rows for the result's.
 _ROWWISE = frozenset(("relax.matmul",))
-_BY_ROWS = _ROWWISE | _NORMALIZATIONS
+_BY_ROWS = _ROWWISE | NORMALIZATIONS
 _WITH_EPILOGUE = _CONVOLUTIONS | _POOLS | _BY_ROWS
 
 # How much of `_MAX_NESTED` a function takes: under a convolution two sigmoids in a row compile in a

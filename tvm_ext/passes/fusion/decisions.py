@@ -17,6 +17,9 @@ from tvm_ext.passes.fusion.table import Decision, Fused, fuse
 # kernel is faster.
 Profile = Callable[[Sequence[Operator], Sequence[Sequence[Operator]]], bool]
 
+# Why operators stay apart for which the answer was no.
+SLOWER = "one kernel would be slower"
+
 
 @dataclass(frozen=True)
 class Refusal:

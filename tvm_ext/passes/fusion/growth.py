@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from tvm_ext.passes.fusion.capabilities import takes_epilogue, takes_pool, takes_prologue
 from tvm_ext.passes.fusion.decisions import (
+    SLOWER,
     Profile,
     Refusal,
     decide,
@@ -39,7 +40,6 @@ from tvm_ext.passes.fusion.trimming import trim
 
 # What a group may hold: registers, and the time to compile it.
 _MAX_OPERATORS = 24
-_SLOWER = "one kernel would be slower"
 
 
 class Growth:
@@ -90,7 +90,7 @@ class Growth:
             return group
         if self.profile(wider, [group, [pool]]):
             return wider
-        self._refuse(group, MappingType.MANY_TO_MANY, pool, MappingType.MANY_TO_MANY, _SLOWER)
+        self._refuse(group, MappingType.MANY_TO_MANY, pool, MappingType.MANY_TO_MANY, SLOWER)
         return group
 
     def _around(self, seed: Operator, kind: MappingType) -> list[Operator]:
@@ -129,7 +129,7 @@ class Growth:
             if not has_single_result(group) or (open_reason := no_kernel(group)):
                 continue
             if asked and not self.profile(group, [group[:best], *([m] for m in group[best:])]):
-                open_reason = _SLOWER
+                open_reason = SLOWER
                 continue
             best, best_kind, asked = len(group), kind, False
         if best < len(group):
@@ -159,7 +159,7 @@ class Growth:
             wider = sorted([*added, *group], key=lambda member: member.index)
             if not reason and entry.decision is Decision.PROFILE:
                 parts = [*([m] for m in reversed(added)), group]
-                reason = "" if self.profile(wider, parts) else _SLOWER
+                reason = "" if self.profile(wider, parts) else SLOWER
             if reason:
                 self._refuse([op], first, next(m for m in group if m in op.consumers), kind, reason)
                 continue

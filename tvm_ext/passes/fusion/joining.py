@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.conv_chain import is_enlargement
-from tvm_ext.passes.fusion.decisions import Profile
+from tvm_ext.passes.fusion.decisions import SLOWER, Profile
 from tvm_ext.passes.fusion.group_search import no_kernel
 from tvm_ext.passes.fusion.operators import Operator
 from tvm_ext.passes.fusion.producers import takes_producer
@@ -46,7 +46,7 @@ def joined(groups: Sequence[Group], profile: Profile, refuse: Refuse) -> list[Gr
             one = sorted((op for part in parts for op in part), key=lambda op: op.index)
             reason = no_kernel(one)
             if not reason and not profile(one, parts):
-                reason = "one kernel would be slower"
+                reason = SLOWER
             if not reason:
                 for part in parts:
                     del left[id(part)]

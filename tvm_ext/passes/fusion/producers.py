@@ -14,10 +14,10 @@ from tvm_ext.passes.fusion.attention_chain import (
     is_computed_product,
     is_softmax,
 )
+from tvm_ext.passes.fusion.capabilities import NORMALIZATIONS
 from tvm_ext.passes.fusion.kernel_parts import KernelForm
 
 _NORMS = frozenset(("relax.nn.layer_norm", "relax.nn.rms_norm"))
-_NORMALIZATIONS = _NORMS | {"relax.nn.softmax", "relax.nn.log_softmax"}
 
 
 def takes_producer(expr: Any, producer: Any) -> bool:
@@ -30,7 +30,7 @@ def takes_producer(expr: Any, producer: Any) -> bool:
         return is_computed_product(expr)
     if is_softmax(expr) and is_computed_product(producer):
         return True
-    if df.op_name(expr) in _NORMALIZATIONS and _has_constant_right(producer):
+    if df.op_name(expr) in NORMALIZATIONS and _has_constant_right(producer):
         return has_rows(expr)
     return False
 
