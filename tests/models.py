@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.integer_session import integer_session
+
 RTOL = 1e-4
 """Largest difference over the largest magnitude that float32 kernels may show here."""
 
@@ -91,20 +93,9 @@ def operators(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def session(model: onnx.ModelProto) -> Any:
-    """ONNX Runtime's session of a model."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
 def oracle(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What ONNX Runtime computes."""
-    return list(session(model).run(None, inputs))
+    return list(integer_session(model).run(None, inputs))
 
 
 def inputs_for(model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:

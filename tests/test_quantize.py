@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 import pytest
 
+from benchmarks.integer_session import integer_session
 from tests.codegen.quantized_cnns import images, quantized_model, small_cnn
-from tests.models import session, two_inputs
+from tests.models import two_inputs
 from tvm_ext.codegen.errors import QuantizationError
 from tvm_ext.errors import MissingPackageError, ModelError, OptionError
 from tvm_ext.quantize import QuantizeOptions, quantize
@@ -23,7 +24,7 @@ def test_quantised_models_are_close(form, activations):
     model = quantized_model(form, activations)
     assert ("QLinearConv" in _types(model)) == (form == "QOperator")
     assert "BatchNormalization" not in _types(model)
-    float_session, quantized_session = session(small_cnn()), session(model)
+    float_session, quantized_session = integer_session(small_cnn()), integer_session(model)
     for x in images(4, seed=2):
         exact = float_session.run(None, {"x": x})[0]
         found = quantized_session.run(None, {"x": x})[0]
@@ -54,7 +55,7 @@ def test_model_is_not_changed_and_files_are_read(tmp_path):
     from_file = quantize(tmp_path / "m.onnx", ({"x": x} for x in images(2)))
     x = {"x": images(1)[0]}
     np.testing.assert_array_equal(
-        session(from_memory).run(None, x)[0], session(from_file).run(None, x)[0]
+        integer_session(from_memory).run(None, x)[0], integer_session(from_file).run(None, x)[0]
     )
 
 
@@ -62,8 +63,8 @@ def test_old_operator_sets_are_converted():
     model = small_cnn()
     model.opset_import[0].version = 11
     x = images(1)[0]
-    found = session(quantize(model, images(4))).run(None, {"x": x})[0]
-    exact = session(small_cnn()).run(None, {"x": x})[0]
+    found = integer_session(quantize(model, images(4))).run(None, {"x": x})[0]
+    exact = integer_session(small_cnn()).run(None, {"x": x})[0]
     assert np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
-from tests.models import session
+from benchmarks.integer_session import integer_session
 
 MICROSOFT = "com.microsoft"
 
@@ -50,7 +50,7 @@ def onnxruntime_result(
     arrays = {i: np.asarray(x) for i, x in constants.items()}
     model = one_operator(op, data, arrays, domain, **attributes)
     feeds = {f"i{i}": x for i, x in data.items()}
-    result: np.ndarray = session(model).run(None, feeds)[0]
+    result: np.ndarray = integer_session(model).run(None, feeds)[0]
     return result
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
 
+from benchmarks.integer_session import integer_session
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import Partition, partition
 from tvm_ext.codegen.network_reference import run_reference
@@ -110,22 +110,11 @@ class QdqModel:
         ]
 
 
-def runtime_session(model: onnx.ModelProto) -> Any:
-    """ONNX Runtime with integer operators for int8: by default, on x86-64, some run in float."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-
-
 def onnxruntime_results(
     model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]
 ) -> list[np.ndarray]:
     """What ONNX Runtime computes."""
-    return list(runtime_session(model).run(None, dict(inputs)))
+    return list(integer_session(model).run(None, dict(inputs)))
 
 
 def random_integers(model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tvm_ext
-from tests.codegen.qdq_models import QdqModel, runtime_session
+from benchmarks.integer_session import integer_session
+from tests.codegen.qdq_models import QdqModel
 from tests.codegen.quantized_cnns import images, quantized_model
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import RUNTIME, SimulatedNetwork
@@ -28,7 +29,7 @@ def built():
 
 def test_results_and_plan(built):
     model, exe = built
-    session = runtime_session(model)
+    session = integer_session(model)
     for x in images(4, seed=3):
         np.testing.assert_array_equal(exe(x), session.run(None, {"x": x})[0])
     layer = exe.plan["accelerator_0"]
@@ -88,7 +89,7 @@ def test_fresh_process(built, tmp_path):
         "numpy.save(folder + '/y.npy', y)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    expected = runtime_session(model).run(None, {"x": x})[0]
+    expected = integer_session(model).run(None, {"x": x})[0]
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected)
 
 
@@ -115,5 +116,5 @@ def test_quantised_model_on_the_cpu_alone():
     assert len(convolutions) == 5
     assert all(layer.algorithm != "generic" for layer in convolutions)
     x = images(1, seed=5)[0]
-    expected = runtime_session(model).run(None, {"x": x})[0]
+    expected = integer_session(model).run(None, {"x": x})[0]
     assert np.abs(exe(x) - expected).max() <= 0.05 * np.abs(expected).max()

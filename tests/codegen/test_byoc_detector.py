@@ -6,7 +6,7 @@ import tvm
 from tvm import relax
 
 import tvm_ext
-from tests.codegen.qdq_models import runtime_session
+from benchmarks.integer_session import integer_session
 from tests.codegen.quantized_detectors import pages, quantized_detector
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import register
@@ -35,7 +35,7 @@ def test_same_bits(form, activations, per_channel):
     register()
     machine = relax.VirtualMachine(tvm.compile(found.mod, target="llvm"), tvm.cpu())
     for x in pages(2, seed=3):
-        expected = runtime_session(model).run(None, {"x": x})[0]
+        expected = integer_session(model).run(None, {"x": x})[0]
         assert len(np.unique(expected)) > 30
         np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x)).numpy(), expected)
 
@@ -45,4 +45,4 @@ def test_built():
     exe = tvm_ext.build(model, accelerator=HARDWARE, tuning="none")
     assert [layer.device for layer in exe.plan].count("accelerator") == 1
     (x,) = pages(1, seed=4)
-    np.testing.assert_array_equal(exe(x), runtime_session(model).run(None, {"x": x})[0])
+    np.testing.assert_array_equal(exe(x), integer_session(model).run(None, {"x": x})[0])

@@ -5,7 +5,8 @@ import pytest
 import tvm
 from tvm import relax
 
-from tests.codegen.qdq_models import partitioned, runtime_session
+from benchmarks.integer_session import integer_session
+from tests.codegen.qdq_models import partitioned
 from tests.codegen.quantized_cnns import images, quantized_model
 from tvm_ext.codegen.byoc import register
 from tvm_ext.codegen.network_layers import Conv
@@ -33,7 +34,7 @@ def test_whole_network(form, activations, per_channel):
     assert found.refusals == ()
     assert found.share == 1
     assert found.macs == found.subgraphs[0].network.macs() == _macs()
-    session, xs = runtime_session(model), images(10, seed=1)
+    session, xs = integer_session(model), images(10, seed=1)
     for x, ours in zip(xs, _results(found.mod, xs), strict=True):
         np.testing.assert_array_equal(ours, session.run(None, {"x": x})[0])
 
@@ -45,7 +46,7 @@ def test_depthwise_on_the_cpu(form):
     assert [len(s.network.layers) for s in found.subgraphs] == [2, 7]
     assert [refusal.operator for refusal in found.refusals] == ["nn.conv2d"]
     assert found.macs - found.offloaded_macs == 24 * 9 * 81
-    session, xs = runtime_session(model), images(4, seed=1)
+    session, xs = integer_session(model), images(4, seed=1)
     for x, ours in zip(xs, _results(found.mod, xs), strict=True):
         # The CPU sums in float32, so a tie may fall the other way.
         np.testing.assert_allclose(ours, session.run(None, {"x": x})[0], atol=0.1)
