@@ -14,7 +14,7 @@ from tests.cli.commands import fails, run_command
 
 
 @pytest.mark.parametrize(
-    "command", ["build", "plan", "tune", "bench", "profile", "run", "info", "classes"]
+    "command", ["build", "plan", "tune", "bench", "profile", "run", "info", "classes", "prune"]
 )
 def test_help_has_examples(command: str) -> None:
     result = run_command(command, "--help")

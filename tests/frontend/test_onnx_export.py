@@ -68,6 +68,18 @@ def test_operator(case: Case) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=case.rtol, atol=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float16", 2e-3)])
+def test_rms_norm_is_written_out(dtype: str, tolerance: float) -> None:
+    """Its operator is of a later opset; float16 numbers are squared in float32."""
+    x, scale = 300 * X.astype(dtype), normal(7, 6, dtype=dtype)
+    case = Case("rms", "RMSNormalization", [x, scale], {"axis": 2, "epsilon": 0.3}, opset=23)
+    (found,) = run_onnxruntime(to_onnx(load_model(case.model())), case.feeds())
+    wide = x.astype("float64")
+    expected = wide / np.sqrt((wide**2).mean((2, 3), keepdims=True) + 0.3) * scale
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
 def test_network_keeps_its_ends_and_weights() -> None:
     model = models.convnet()
     written = to_onnx(load_model(model))
@@ -88,3 +100,24 @@ def test_all_operators_that_onnx_lacks_are_listed() -> None:
         to_onnx(load_model(case.model()))
     assert list(caught.value.nodes) == ["image.resize2d"]
     assert "write the model as .json" in str(caught.value)
+
+
+def test_operators_behind_a_missing_one_are_listed_too() -> None:
+    nodes = [
+        onnx.helper.make_node("Resize", ["x", "", "scales"], ["large"]),
+        onnx.helper.make_node("Relu", ["large"], ["positive"]),
+        onnx.helper.make_node("CumSum", ["positive", "axis"], ["y"]),
+    ]
+    arrays = {"scales": np.array([1, 1, 2, 2], "float32"), "axis": np.array(1)}
+    graph = onnx.helper.make_graph(
+        nodes,
+        "missing",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, X.shape)],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(value, name) for name, value in arrays.items()],
+    )
+    opset = onnx.helper.make_opsetid("", 18)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9)
+    with pytest.raises(UnsupportedOperatorsError) as caught:
+        to_onnx(load_model(model))
+    assert list(caught.value.nodes) == ["image.resize2d", "cumsum"]

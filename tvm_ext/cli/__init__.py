@@ -14,6 +14,7 @@ from tvm_ext.cli import (
     logs,
     plan,
     profile,
+    prune,
     run,
     simulate,
     tune,
@@ -37,6 +38,6 @@ def main() -> None:
 
 for _command in (
     build.build, plan.plan, tune.tune, bench.bench, profile.profile, run.run, info.info,
-    classes.classes, logs.logs, convert.convert, simulate.simulate,
+    classes.classes, logs.logs, convert.convert, prune.prune, simulate.simulate,
 ):  # fmt: skip
     main.add_command(_command)

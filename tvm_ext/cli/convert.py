@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import tvm
 
 import tvm_ext
-from tvm_ext.cli.errors import UserError
+from tvm_ext.cli.formats import FORMATS, checked_suffix, serialized
 from tvm_ext.cli.models import existing
 from tvm_ext.cli.options import InputShape, Shapes
 from tvm_ext.files import replacing
-from tvm_ext.frontend.onnx_export import to_onnx
-
-FORMATS = {
-    ".onnx": "ONNX, opset 18",
-    ".json": "Relax as TVM saves it, weights inside",
-    ".py": "Relax as TVMScript, without weights, to read",
-}
 
 
 @click.command()
@@ -42,10 +34,7 @@ def convert(model: str, output: str, params: str | None, shapes: Shapes) -> None
       tvm-ext convert old.relay.txt --params weights.npz -o new.json
       tvm-ext convert old.json --input-shape data:1,3,224,224 -o new.py
     """
-    suffix = Path(output).suffix
-    if suffix not in FORMATS:
-        allowed = ", ".join(f"{name} ({what})" for name, what in FORMATS.items())
-        raise UserError(f"{output}: the suffix {suffix!r} names no format; allowed: {allowed}")
+    suffix = checked_suffix(output, FORMATS)
     mod = tvm_ext.load_model(
         existing(model),
         input_shapes=dict(shapes) or None,
@@ -53,13 +42,6 @@ def convert(model: str, output: str, params: str | None, shapes: Shapes) -> None
     )
     path = Path(output)
     with replacing(path) as stream:
-        stream.write(_serialized(mod, suffix))
+        stream.write(serialized(mod, suffix))
     inputs = ", ".join(str(param.name) for param in mod["main"].params)
     click.echo(f"{path}: {FORMATS[suffix]}; inputs {inputs}; {path.stat().st_size / 1e6:.1f} MB")
-
-
-def _serialized(mod: tvm.IRModule, suffix: str) -> bytes:
-    if suffix == ".onnx":
-        return bytes(to_onnx(mod).SerializeToString())
-    text = tvm.ir.save_json(mod) if suffix == ".json" else mod.script()
-    return str(text).encode()

@@ -22,14 +22,20 @@ def load_onnx(
     params: Mapping[str, np.ndarray] | None = None,
 ) -> tvm.IRModule:
     """Convert an ONNX model; see `tvm_ext.frontend.load_model` for arguments and result."""
-    model = source if isinstance(source, onnx.ModelProto) else _read(Path(source))
+    model = source if isinstance(source, onnx.ModelProto) else read_onnx(Path(source))
     graph = prepare_graph(model, input_shapes or {}, params or {})
     check_operators(graph)
     return import_graph(graph)
 
 
-def _read(path: Path) -> onnx.ModelProto:
-    """Read a model file and the external data beside it."""
+def read_onnx(path: Path) -> onnx.ModelProto:
+    """Read a model file and the external data beside it.
+
+    Raises
+    ------
+    ModelError
+        There is no such file, or it isn't a complete model.
+    """
     try:
         # Without the format, the file's extension would choose among several text formats.
         model = onnx.load(path, format="protobuf")

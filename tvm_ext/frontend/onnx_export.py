@@ -11,8 +11,9 @@ import tvm
 from onnx import helper
 from tvm import relax
 
+import tvm_ext.frontend.onnx_norm_writers
 import tvm_ext.frontend.onnx_pool_writers
-import tvm_ext.frontend.onnx_writers  # noqa: F401  (both register what writes each operator)
+import tvm_ext.frontend.onnx_writers  # noqa: F401  (all register what writes each operator)
 from tvm_ext.errors import UnsupportedOperatorsError
 from tvm_ext.frontend.onnx_writer import GraphWriter
 from tvm_ext.frontend.relax import OUTPUT_NAMES
@@ -55,18 +56,19 @@ def to_onnx(mod: tvm.IRModule) -> onnx.ModelProto:
         if var in used and not graph.write(var, value):
             name = df.op_name(value) or type(value).__name__
             missing.setdefault(name.removeprefix("relax."), []).append(str(var.name))
+            # What reads it may be missing, too.
+            graph.names[var] = (str(var.name),) * len(_types(var.ty))
     if missing:
         raise UnsupportedOperatorsError(missing, _REMEDY)
     outputs = [str(name) for name in main.attrs[OUTPUT_NAMES]]
     for name, result in zip(outputs, graph.values(main.body.body), strict=True):
         graph.nodes.append(helper.make_node("Identity", [result], [name]))
-    types = main.ret_ty.fields if isinstance(main.ret_ty, relax.TupleType) else [main.ret_ty]
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "main",
             [_info(param.name, param.ty) for param in main.params],
-            [_info(name, ty) for name, ty in zip(outputs, types, strict=True)],
+            [_info(name, ty) for name, ty in zip(outputs, _types(main.ret_ty), strict=True)],
             graph.initializers,
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -75,6 +77,11 @@ def to_onnx(mod: tvm.IRModule) -> onnx.ModelProto:
     )
     onnx.checker.check_model(model)
     return model
+
+
+def _types(ty: Any) -> list[Any]:
+    """Of a tuple's fields, or of the one tensor."""
+    return list(ty.fields) if isinstance(ty, relax.TupleType) else [ty]
 
 
 def _info(name: str, ty: Any) -> onnx.ValueInfoProto:

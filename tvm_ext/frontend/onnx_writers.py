@@ -113,29 +113,6 @@ def write_conv(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] 
     )
 
 
-@writes("nn.batch_norm")
-def write_batch_norm(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] | None:
-    """Write a batch norm at inference; its statistics pass through."""
-    attrs = call.attrs
-    inputs = [graph.values(arg)[0] for arg in call.args]
-    if int(attrs.axis) != 1 or attrs.training or not (attrs.scale and attrs.center):
-        return None
-    (result,) = graph.node("BatchNormalization", inputs, epsilon=float(attrs.epsilon))
-    return (result, inputs[3], inputs[4])
-
-
-@writes("nn.layer_norm")
-def write_layer_norm(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...] | None:
-    """Write a normalisation of the last axes."""
-    rank = len(shape_of(call.args[0]))
-    axes = sorted(int(axis) % rank for axis in call.attrs.axes)
-    if axes != list(range(axes[0], rank)):
-        return None
-    inputs = [graph.values(arg)[0] for arg in call.args]
-    epsilon = float(call.attrs.epsilon)
-    return graph.node("LayerNormalization", inputs, axis=axes[0], epsilon=epsilon)
-
-
 @writes("nn.softmax", "nn.log_softmax")
 def write_softmax(graph: GraphWriter, call: relax.Call, _: Any) -> tuple[str, ...]:
     """Write along one axis."""

@@ -80,10 +80,24 @@ def test_lrn_matches_the_definition(shape, size):
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("axis", [-1, 1])
-def test_rms_normalization_matches_the_reference(axis):
+@pytest.mark.parametrize(
+    ("axis", "dtype", "tolerance"),
+    [(-1, "float32", 1e-5), (1, "float32", 1e-5), (1, "float64", 1e-12), (-1, "float16", 2e-3)],
+)
+def test_rms_normalization_matches_the_reference(axis, dtype, tolerance):
+    x, scale = normal(2, 4, 5, dtype=dtype), normal(*(2, 4, 5)[axis:], dtype=dtype)
+    case = Case("rms", "RMSNormalization", [x, scale], {"axis": axis, "epsilon": 0.1}, opset=23)
+    (wanted,) = ReferenceEvaluator(case.model()).run(None, case.feeds())
+    module = load_model(case.model())
+    assert (calls(module) == ["relax.nn.rms_norm"]) == (dtype != "float64")
+    (got,) = call(compile_functions({"f": module["main"]}), "f", x)
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance / 10)
+
+
+def test_rms_normalization_of_one_scale_for_all():
     x = normal(2, 4, 5)
-    case = Case("rms", "RMSNormalization", [x, normal(*x.shape[axis:])], {"axis": axis}, opset=23)
+    case = Case("rms", "RMSNormalization", [x, normal(1)], {"axis": 1}, opset=23)
     (wanted,) = ReferenceEvaluator(case.model()).run(None, case.feeds())
     (got,) = call(compile_functions({"f": load_model(case.model())["main"]}), "f", x)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)

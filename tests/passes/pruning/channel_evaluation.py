@@ -91,6 +91,11 @@ def _instance_norm(attrs: Any, x: np.ndarray, gamma: np.ndarray, beta: np.ndarra
     return y * gamma.reshape(1, -1, 1, 1) + beta.reshape(1, -1, 1, 1)
 
 
+def _rms_norm(attrs: Any, x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    axes = tuple(int(a) for a in attrs.axes)
+    return x / np.sqrt((x**2).mean(axes, keepdims=True) + attrs.epsilon) * gamma
+
+
 def _prelu(attrs: Any, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     shape = [1] * x.ndim
     shape[int(attrs.axis)] = -1
@@ -140,8 +145,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "nn.conv1d": _conv, "nn.conv2d": _conv, "nn.conv3d": _conv,
     "nn.conv2d_transpose": _conv_transpose,
     "nn.max_pool2d": _max_pool, "nn.avg_pool2d": _avg_pool, "nn.batch_norm": _batch_norm,
-    "nn.instance_norm": _instance_norm, "nn.prelu": _prelu, "nn.pad": _pad,
-    "nn.softmax": _softmax, "nn.relu": lambda a, x: np.maximum(x, 0),
+    "nn.instance_norm": _instance_norm, "nn.rms_norm": _rms_norm, "nn.prelu": _prelu,
+    "nn.pad": _pad, "nn.softmax": _softmax, "nn.relu": lambda a, x: np.maximum(x, 0),
     "image.resize2d": _resize, "strided_slice": _strided_slice, "split": _split,
     "sigmoid": lambda a, x: 0.5 * (1 + np.tanh(0.5 * x)), "tanh": lambda a, x: np.tanh(x),
     "add": lambda a, x, y: x + y, "subtract": lambda a, x, y: x - y,
@@ -150,7 +155,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "reshape": lambda a, x, shape: x.reshape(shape), "flatten": lambda a, x: x.reshape(-1),
     "squeeze": lambda a, x: x.squeeze(tuple(int(i) for i in a.axis)),
     "expand_dims": lambda a, x: np.expand_dims(x, tuple(int(i) for i in a.axis)),
-    "permute_dims": lambda a, x: x.transpose([int(i) for i in a.axes]),
+    "permute_dims": lambda a, x: x.transpose(a.axes and [int(i) for i in a.axes]),
     "broadcast_to": lambda a, x, shape: np.broadcast_to(x, shape),
     "flip": lambda a, x: np.flip(x, int(a.axis)),
     "take": lambda a, x, indices: np.take(x, indices, int(a.axis)),

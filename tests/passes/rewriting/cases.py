@@ -12,6 +12,7 @@ from tvm import relax
 from tvm.relax import op
 
 from tests.passes.rewriting.case import Body, Case, Shapes, chain, part, scalar, turn
+from tvm_ext.passes import dataflow as df
 
 _X: Shapes = {"x": (2, 3, 4)}
 _AB: Shapes = {"a": (4, 5), "b": (4, 5)}
@@ -34,6 +35,49 @@ def _layer_norm_numpy(x: np.ndarray) -> np.ndarray:
     centred = x - x.mean(-1, keepdims=True)
     normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     return normal * array(1, 4) + array(2, 4)
+
+
+def rms_norm(divide: bool = False, axes: tuple[int, ...] = (-1,), keepdims: bool = True) -> Body:
+    """With a division by the root, or a product with its inverse."""
+
+    def body(emit: Any, x: Any) -> Any:
+        mean = emit(op.mean(emit(op.multiply(x, x)), list(axes), keepdims))
+        shifted = emit(op.add(mean, scalar(1e-5)))
+        if divide:
+            normal = emit(op.divide(x, emit(op.sqrt(shifted))))
+        else:
+            normal = emit(op.multiply(x, emit(op.rsqrt(shifted))))
+        return emit(op.multiply(normal, const(array(1, 4))))
+
+    return body
+
+
+def _rms_norm_of_two(emit: Any, x: Any, gamma: Any) -> Any:
+    """The scale is no constant."""
+    mean = emit(op.mean(emit(op.multiply(x, x)), [-1], True))
+    normal = emit(op.multiply(x, emit(op.rsqrt(emit(op.add(mean, scalar(1e-5)))))))
+    return emit(op.multiply(normal, gamma))
+
+
+def rms_norm_numpy(x: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * array(1, 4)
+
+
+def _float64(body: Body) -> Body:
+    """The same in float64."""
+
+    def wide(emit: Any, x: Any) -> Any:
+        def emit_wide(call: Any) -> Any:
+            args = [
+                const(df.value_of(a).astype("float64")) if df.value_of(a) is not None else a
+                for a in call.args
+            ]
+            return emit(relax.Call(call.op, args, call.attrs))
+
+        return body(emit_wide, emit(op.astype(x, "float64")))
+
+    return wide
 
 
 def _gelu(half: float = 0.5, shared: bool = False) -> Body:
@@ -122,6 +166,14 @@ CASES = (
     Case("layer_norm", _X, _layer_norm([-1]), ["nn.layer_norm"], _layer_norm_numpy, {
         "aren't the last": ({"x": (2, 4, 4)}, _layer_norm([1])),
         "gamma has the shape": ({"x": (2, 3, 1)}, _layer_norm([2])),
+        "x is float64": (_X, _float64(_layer_norm([-1]))),
+    }),
+    Case("rms_norm", _X, rms_norm(), ["nn.rms_norm"], rms_norm_numpy, {
+        "aren't the last": ({"x": (2, 4, 4)}, rms_norm(axes=(1,))),
+        "doesn't keep its axes": ({"x": (4, 4)}, rms_norm(keepdims=False)),
+        "": ({"x": (2, 4), "gamma": (4,)}, _rms_norm_of_two),
+        "gamma has the shape": ({"x": (2, 3, 1)}, rms_norm(axes=(2,))),
+        "x is float64": (_X, _float64(rms_norm())),
     }),
     Case("gelu", _X, _gelu(), ["nn.gelu"], lambda x: x / 2 * (1 + _ERF(x / 2**0.5)), {
         "": (_X, _gelu(half=0.25)),

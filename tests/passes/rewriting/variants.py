@@ -10,6 +10,7 @@ from relax_models import array, const
 from tvm.relax import op
 
 from tests.passes.rewriting.case import Body, Case, Shapes, chain, part, scalar, shaped, turn
+from tests.passes.rewriting.cases import rms_norm, rms_norm_numpy
 
 _X: Shapes = {"x": (2, 3, 4)}
 _XC: Shapes = {"x": (2, 3, 4), "c": (2, 1, 4)}
@@ -66,7 +67,32 @@ def _constant_first(emit: Any, x: Any) -> Any:
     return emit(turn(0, 2, 1)(y))
 
 
+def _rms_norm_scaled_first(emit: Any, x: Any) -> Any:
+    """The scale times the inverse, which is a power, and then x."""
+    shifted = emit(op.add(scalar(1e-5), emit(op.mean(emit(op.square(x)), [-1], True))))
+    inverse = emit(op.power(shifted, scalar(-0.5)))
+    return emit(op.multiply(emit(op.multiply(const(array(1, 4)), inverse)), x))
+
+
+def _rms_norm_reciprocal(emit: Any, x: Any) -> Any:
+    """As ONNX has it: Sqrt, Reciprocal, and the scale on the left."""
+    mean = emit(op.mean(emit(op.multiply(x, x)), [-1], True))
+    inverse = emit(op.divide(scalar(1.0), emit(op.sqrt(emit(op.add(mean, scalar(1e-5)))))))
+    return emit(op.multiply(const(array(1, 4)), emit(op.multiply(x, inverse))))
+
+
+def _rms_norm_of_plane(emit: Any, x: Any) -> Any:
+    mean = emit(op.mean(emit(op.multiply(x, x)), [1, 2], True))
+    normal = emit(op.divide(x, emit(op.sqrt(emit(op.add(mean, scalar(0.1)))))))
+    return emit(op.multiply(normal, const(array(1, 3, 4))))
+
+
 VARIANTS = (
+    Case("rms_norm", _X, rms_norm(divide=True), ["nn.rms_norm"], rms_norm_numpy),
+    Case("rms_norm", _X, _rms_norm_scaled_first, ["nn.rms_norm"], rms_norm_numpy),
+    Case("rms_norm", _X, _rms_norm_reciprocal, ["nn.rms_norm"], rms_norm_numpy),
+    Case("rms_norm", _X, _rms_norm_of_plane, ["nn.rms_norm"],
+         lambda x: x / np.sqrt((x**2).mean((1, 2), keepdims=True) + 0.1) * array(1, 3, 4)),
     Case("fractional_power", _X, _power(0.5), ["sqrt"], np.sqrt, low=0.0),
     Case("fractional_power", _X, _power(-0.5), ["rsqrt"], lambda x: x**-0.5, low=0.5),
     Case("fractional_power", _X, _power(0.25), ["sqrt", "sqrt"], lambda x: x**0.25, low=0.0),

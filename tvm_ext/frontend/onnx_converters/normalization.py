@@ -97,16 +97,15 @@ def convert_rms_norm(
 ) -> relax.Expr:
     """Convert RMSNormalization: ``x / sqrt(mean(x**2) + epsilon) * scale``."""
     data, scale = inputs[:2]
-    rank = len(shape_of(data))
-    axes = list(range(attrs.get("axis", -1) % rank, rank))
-    wide = bb.emit(relax.op.astype(data, "float32")) if dtype_of(data) == "float16" else data
-    square = bb.emit(relax.op.multiply(wide, wide))
-    mean = bb.emit(relax.op.mean(square, axes, keepdims=True))
-    inverse = _inverse_root(bb, mean, attrs.get("epsilon", 1e-5))
-    normalized = bb.emit(relax.op.multiply(wide, inverse))
-    if wide is not data:
-        normalized = bb.emit(relax.op.astype(normalized, dtype_of(data)))
-    return relax.op.multiply(normalized, scale)
+    shape = shape_of(data)
+    axis = attrs.get("axis", -1) % len(shape)
+    axes = list(range(axis, len(shape)))
+    epsilon = attrs.get("epsilon", 1e-5)
+    if dtype_of(data) == "float64":  # for which TVM has no such operator
+        square = bb.emit(relax.op.multiply(data, data))
+        inverse = _inverse_root(bb, bb.emit(relax.op.mean(square, axes, keepdims=True)), epsilon)
+        return relax.op.multiply(bb.emit(relax.op.multiply(data, inverse)), scale)
+    return relax.op.nn.rms_norm(data, _broadcast(bb, scale, shape[axis:]), axes, epsilon)
 
 
 @register_onnx_converter("LRN")

@@ -61,7 +61,7 @@ def _follow_along(step: Step) -> Labels:
 
 
 def _follow_norm(step: Step) -> Labels:
-    """A layer or instance norm: statistics over some axes."""
+    """A layer, RMS or instance norm: statistics over some axes."""
     rank = len(step.shape())
     over = {int(a) % rank for a in step.call.attrs.axes}
     axes = list(step.only(step.axes(), sorted(set(range(rank)) - over), "normalises over them"))
@@ -85,6 +85,7 @@ RULES = {
     "relax.nn.log_softmax": Rule(_follow_along),
     "relax.cumsum": Rule(_follow_along),
     "relax.nn.layer_norm": Rule(_follow_norm),
+    "relax.nn.rms_norm": Rule(_follow_norm),
     "relax.nn.instance_norm": Rule(_follow_norm),
 }
 ELEMENTWISE = Rule(_follow_elementwise)
