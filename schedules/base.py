@@ -42,11 +42,13 @@ class Algorithm(ABC, Generic[W]):
     """
 
     name: ClassVar[str]
-    workload_type: ClassVar[type]
+    workload_type: ClassVar[type | tuple[type, ...]]
     # How the weights are stored; any but dense is only for workloads with a sparsity.
     storage: ClassVar[str] = "dense"
     # Chains of producers that its kernels compute, as types of workloads, the nearest first.
     producers: ClassVar[tuple[tuple[type, ...], ...]] = ((),)
+    # Whether its kernels can store the channels of a convolution's result shuffled.
+    stores_shuffled: ClassVar[bool] = False
     # What its kernels need of a CPU beyond the target's vectors, by LLVM's names.
     features: ClassVar[tuple[str, ...]] = ()
 
@@ -120,16 +122,19 @@ def register(cls: A) -> A:
 def algorithms(workload: Any = None) -> dict[str, Algorithm[Any]]:
     """The registered algorithms, by name: all, or those made for this type of workload.
 
-    These are also made for the types of its producers.
+    These are also made for the types of its producers, and for the order in which it is stored.
     """
     if workload is None:
         return dict(_REGISTRY)
-    chain, before = [], getattr(workload, "producer", None)
-    while before is not None:
-        chain.append(type(before))
-        before = getattr(before, "producer", None)
+    chain = [workload]
+    while (before := getattr(chain[-1], "producer", None)) is not None:
+        chain.append(before)
+    producers = tuple(map(type, chain[1:]))
+    shuffled = any(getattr(stage, "shuffle", 1) > 1 for stage in chain)
     return {
         name: alg
         for name, alg in _REGISTRY.items()
-        if isinstance(workload, alg.workload_type) and tuple(chain) in alg.producers
+        if isinstance(workload, alg.workload_type)
+        and producers in alg.producers
+        and (alg.stores_shuffled or not shuffled)
     }

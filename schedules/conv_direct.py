@@ -47,10 +47,13 @@ class ConvDirect(Algorithm[ConvWorkload]):
 
     name: ClassVar[str] = "conv_direct"
     workload_type: ClassVar[type] = ConvWorkload
+    stores_shuffled: ClassVar[bool] = True
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         if workload.dtype != "float32":
             return refuse(f"dtype {workload.dtype}; only float32")
+        if workload.pool and workload.shuffle > 1:
+            return refuse("a pool stage of shuffled channels")
         return refuse_prologue(workload) and supports_pool(workload)
 
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
@@ -221,7 +224,7 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
                 index = [n, channel0 + r, start + at_rows[0], *at_rows[1:], column + x]
                 value = apply_epilogue(epilogue, operands, 0, index, [value])
                 if kept is None:
-                    T.buffer_store(out, value, index)
+                    T.buffer_store(out, value, [n, w.stored_channel(index[1]), *index[2:]])
                 else:
                     kept.put(r, index[2], index[3], value)
 

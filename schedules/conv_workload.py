@@ -80,6 +80,9 @@ class ConvWorkload(_FloatConvolution):
     The `producer` (a convolution, a pool or an enlargement) computes what this one reads, after its
     own epilogue: one kernel computes both, takes the producer's input, and its weights after W.
 
+    With a `shuffle` of several groups the output's channels are shuffled, as in ShuffleNet: cut in
+    so many groups, then the first of each, the second of each, and so on. The epilogue comes first.
+
     The `sparsity` counts the weights that aren't zero; without it hardly any is.
     """
 
@@ -89,6 +92,7 @@ class ConvWorkload(_FloatConvolution):
     pool: PoolStage | None = None
     prologue: Epilogue | None = None
     producer: Any = None
+    shuffle: int = 1
     sparsity: Sparsity | None = None
 
     @property
@@ -148,6 +152,13 @@ class ConvWorkload(_FloatConvolution):
     @property
     def weight_bytes(self) -> int:
         return 4 * self.out_channels * (self.in_channels // self.groups) * prod(self.kernel)
+
+    def stored_channel(self, channel: Any) -> Any:
+        """Where in the output a channel of the epilogue's result is, an int or an expression."""
+        if self.shuffle == 1:
+            return channel
+        each = self.out_channels // self.shuffle
+        return channel % each * self.shuffle + channel // each
 
     @property
     def depthwise(self) -> bool:

@@ -23,7 +23,8 @@ from tvm_ext.schedules.matmul import constant_right_side, emit_packed, pack_weig
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.target import CpuTarget
 
-_MOST_ROWS = 4
+# Beyond, register tiles of `matmul` reuse what they load.
+MOST_ROWS = 4
 _MOST_BLOCKS = 8
 # Independent accumulators that keep two FMA pipes of latency 4 busy.
 _CHAINS = 8
@@ -44,8 +45,8 @@ class Gemv(Algorithm[MatmulWorkload]):
 
     def supports(self, workload: MatmulWorkload, target: CpuTarget) -> Support:
         rows = fold_batch(workload).m
-        if rows > _MOST_ROWS:
-            return refuse(f"{rows} rows; at most {_MOST_ROWS}")
+        if rows > MOST_ROWS:
+            return refuse(f"{rows} rows; at most {MOST_ROWS}")
         return constant_right_side(workload)
 
     def layouts(self, workload: MatmulWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
@@ -71,10 +72,7 @@ class Gemv(Algorithm[MatmulWorkload]):
         return {"blocks": blocks, "pieces": pieces}
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w = workload
-        cores = costs.busy_cores(params["pieces"], target)
-        compute = 2 * w.macs / (_share(w, params["blocks"], target) * target.fma_peak * cores)
-        return compute + 0.5 * w.bytes / target.memory_bandwidth
+        return gemv_seconds(workload, params, workload.bytes, target)
 
     def pack(
         self,
@@ -92,13 +90,24 @@ class Gemv(Algorithm[MatmulWorkload]):
         target: CpuTarget,
         layout: tuple[int, int],
     ) -> tirx.PrimFunc:
-        rows = fold_batch(workload).m
-        blocking = gemm.Blocking(
-            rows, workload.n, workload.k, target.lanes, params["blocks"], rows,
-            pieces=params["pieces"],
-        )  # fmt: skip
         stored = stored_shape(workload.lhs_shape, layout[0])
-        return emit.build(lambda: emit_packed(replace(workload, lhs_shape=stored), blocking))
+        cuts = blocking(workload, params, target)
+        return emit.build(lambda: emit_packed(replace(workload, lhs_shape=stored), cuts))
+
+
+def blocking(w: MatmulWorkload, params: Params, target: CpuTarget) -> gemm.Blocking:
+    """The cuts that parameters stand for: all rows in a tile."""
+    rows = fold_batch(w).m
+    return gemm.Blocking(
+        rows, w.n, w.k, target.lanes, params["blocks"], rows, pieces=params["pieces"]
+    )
+
+
+def gemv_seconds(w: MatmulWorkload, params: Params, nbytes: int, target: CpuTarget) -> float:
+    """Seconds of a product of a few rows that moves so many bytes."""
+    cores = costs.busy_cores(params["pieces"], target)
+    compute = 2 * w.macs / (_share(w, params["blocks"], target) * target.fma_peak * cores)
+    return compute + 0.5 * nbytes / target.memory_bandwidth
 
 
 def _legal_blocks(w: MatmulWorkload, target: CpuTarget) -> tuple[int, ...]:

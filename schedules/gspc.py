@@ -62,6 +62,7 @@ class Gspc(Algorithm[ConvWorkload]):
 
     name: ClassVar[str] = "gspc"
     workload_type: ClassVar[type] = ConvWorkload
+    stores_shuffled: ClassVar[bool] = True
 
     def supports(self, workload: ConvWorkload, target: CpuTarget) -> Support:
         if workload.dtype != "float32":
@@ -186,8 +187,8 @@ def _emit(w: ConvWorkload, params: Params, target: CpuTarget) -> None:
     extents = (inputs // t_i, t_i)
 
     def finish(n: Any, channel: Any, at: Sequence[Any], value: tirx.Expr) -> None:
-        index = [n, channel, *at]
-        T.buffer_store(out, apply_epilogue(epilogue, operands, 0, index, [value]), index)
+        value = apply_epilogue(epilogue, operands, 0, [n, channel, *at], [value])
+        T.buffer_store(out, value, [n, w.stored_channel(channel), *at])
 
     def columns(n: Any, group: Any, first: Any, copy: Any, block: Any) -> None:
         tile = _column_tile(g, params, target)

@@ -16,7 +16,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
-from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, register
 from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul import (
@@ -29,6 +29,7 @@ from tvm_ext.schedules.matmul import (
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.norm_stage import declare_weights, norm_seconds, normalize_rows, takes_rows
 from tvm_ext.schedules.scratch_rows import ScratchRows
+from tvm_ext.schedules.strided_product import stores_all_rows
 from tvm_ext.schedules.workload import NormalizeWorkload
 from tvm_ext.target import CpuTarget
 
@@ -46,12 +47,7 @@ class MatmulNormalized(Algorithm[NormalizeWorkload]):
 
     def supports(self, workload: NormalizeWorkload, target: CpuTarget) -> Support:
         product: MatmulWorkload = workload.producer
-        out = product.out
-        if not out.is_contiguous or out.offset or prod(out.shape) != prod(product.out_shape):
-            return refuse("the product stores a part of what is normalised, or in another order")
-        if product.out_shape[-1] != product.n:
-            return refuse(f"a product of {product.n} columns isn't rows of {product.out_shape}")
-        rows = takes_rows(workload, product.out_shape, target)
+        rows = stores_all_rows(product) and takes_rows(workload, product.out_shape, target)
         return rows and constant_right_side(product)
 
     def space(self, workload: NormalizeWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:

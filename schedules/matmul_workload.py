@@ -10,7 +10,7 @@ import numpy as np
 
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.strided_view import StridedView
-from tvm_ext.schedules.workload import NormalizeWorkload, Shape, operand_bytes
+from tvm_ext.schedules.workload import NormalizeWorkload, PoolWorkload, Shape, operand_bytes
 from tvm_ext.sparsity import Sparsity
 
 
@@ -28,7 +28,7 @@ class MatmulWorkload:
         Shapes of the arguments, which the views are of.
     packed : bool
         Whether the right side is a constant weight.
-    producer : NormalizeWorkload or None
+    producer : NormalizeWorkload, PoolWorkload, MatmulWorkload or None
         What computes the left side; one kernel computes both, takes the producer's inputs in place
         of the left side, and its weights after the product's.
     sparsity : Sparsity or None
@@ -44,7 +44,7 @@ class MatmulWorkload:
     packed: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
-    producer: NormalizeWorkload | None = None
+    producer: NormalizeWorkload | PoolWorkload | MatmulWorkload | None = None
     sparsity: Sparsity | None = None
 
     @classmethod

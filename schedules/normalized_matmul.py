@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, cuts, emit, gemm, gemm_cuts
-from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
+from tvm_ext.schedules.base import Algorithm, Params, Support, register
 from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul import (
@@ -30,6 +30,7 @@ from tvm_ext.schedules.matmul import (
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.norm_stage import declare_weights, norm_seconds, normalize_rows, takes_rows
 from tvm_ext.schedules.scratch_rows import ScratchRows
+from tvm_ext.schedules.strided_product import reads_all_rows
 from tvm_ext.schedules.workload import NormalizeWorkload
 from tvm_ext.target import CpuTarget
 
@@ -47,12 +48,8 @@ class NormalizedMatmul(Algorithm[MatmulWorkload]):
 
     def supports(self, workload: MatmulWorkload, target: CpuTarget) -> Support:
         w = workload
-        if not w.lhs.is_contiguous or w.lhs.offset or prod(w.lhs.shape) != prod(w.lhs_shape):
-            return refuse("the left side is a part of what the norm makes, or in another order")
-        if w.lhs_shape[-1] != w.k:
-            return refuse(f"the left side of {w.k} columns isn't rows of {w.lhs_shape}")
-        assert w.producer is not None
-        return constant_right_side(w) and takes_rows(w.producer, w.lhs_shape, target)
+        rows = reads_all_rows(w) and constant_right_side(w)
+        return rows and takes_rows(_norm(w), w.lhs_shape, target)
 
     def space(self, workload: MatmulWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         return gemm_cuts.packed_space(fold_batch(workload).m, workload.n, workload.k, target)
@@ -73,8 +70,7 @@ class NormalizedMatmul(Algorithm[MatmulWorkload]):
         return min(choices, key=lambda params: self.cost(w, params, target))
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
-        w, norm = workload, workload.producer
-        assert norm is not None
+        w, norm = workload, _norm(workload)
         b = blocking(w, params, target)
         # The first of the passes over a row waits for it, which the others don't.
         tasks = b.tasks[0] * b.tasks[1]
@@ -105,10 +101,14 @@ class NormalizedMatmul(Algorithm[MatmulWorkload]):
         return emit.build(lambda: _emit(workload, blocking(workload, params, target)))
 
 
+def _norm(w: MatmulWorkload) -> NormalizeWorkload:
+    assert isinstance(w.producer, NormalizeWorkload)
+    return w.producer
+
+
 def _emit(w: MatmulWorkload, b: gemm.Blocking) -> None:
     """Declare the arguments and emit the parallel tasks."""
-    norm, f = w.producer, fold_batch(w)
-    assert norm is not None
+    norm, f = _norm(w), fold_batch(w)
     data = emit.argument("data", norm.out_shape)
     right = emit.argument("right", packed_shape(b))
     weights = declare_weights(norm)

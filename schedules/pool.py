@@ -51,13 +51,13 @@ class Pool(Algorithm[PoolWorkload]):
             return refuse(f"rank {len(w.shape)}; only 3 to 5")
         if w.prologue and (w.prologue.operands or w.prologue.results != 1):
             return refuse("a prologue of more than the input")
-        if w.prologue and _is_global(w):
+        if w.prologue and w.is_global:
             return refuse("a prologue of one window")
         return YES
 
     def layouts(self, workload: PoolWorkload, target: CpuTarget) -> tuple[tuple[int, int], ...]:
         v = target.lanes
-        turning = not _is_global(workload) and not workload.epilogue.operands
+        turning = not workload.is_global and not workload.epilogue.operands
         return ((v, v), (0, 0), (0, v)) if turning else ((v, v), (0, 0))
 
     def space(self, workload: PoolWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
@@ -80,7 +80,7 @@ class Pool(Algorithm[PoolWorkload]):
     def cost(self, workload: PoolWorkload, params: Params, target: CpuTarget) -> float:
         w = workload
         cores = target.cores if params["parallel"] else 1
-        taps = prod(w.kernel) if _is_global(w) else line_taps(w)
+        taps = prod(w.shape[2:]) if w.is_global else line_taps(w)
         memory = w.bytes / target.bandwidth(cores)
         return max(pool_seconds(w, taps, target) / cores, memory) + costs.fork(cores)
 
@@ -89,14 +89,8 @@ class Pool(Algorithm[PoolWorkload]):
     ) -> tirx.PrimFunc:
         if layout[0] != layout[1]:
             return emit.build(lambda: _emit_turning(workload, params, target))
-        emitter = emit_global if _is_global(workload) else _emit
+        emitter = emit_global if workload.is_global else _emit
         return emit.build(lambda: emitter(workload, params, target, layout[0]))
-
-
-def _is_global(w: PoolWorkload) -> bool:
-    """Whether one window covers the input exactly."""
-    padded = any(w.pad_before) or any(w.pad_after)
-    return w.kernel == w.shape[2:] and prod(w.out_shape[2:]) == 1 and not padded
 
 
 def _emit(w: PoolWorkload, params: Params, target: CpuTarget, block: int) -> None:

@@ -47,6 +47,20 @@ class Axis:
         return position * self.stride - self.before + tap * self.dilation
 
 
+def covers(
+    spatial: Sequence[int], kernel: Sequence[int], pad_before: Sequence[int],
+    pad_after: Sequence[int], dilation: Sequence[int], counted: bool,
+) -> bool:  # fmt: skip
+    """Whether the first window is of the whole input; `counted` says that padding isn't left out.
+
+    A window that ends behind the padding isn't.
+    """
+    padded = any(pad_before) or any(pad_after)
+    axes = zip(spatial, kernel, pad_before, pad_after, strict=True)
+    whole = all(n + before <= k <= n + before + after for n, k, before, after in axes)
+    return whole and all(d == 1 for d in dilation) and not (padded and counted)
+
+
 def unflatten(row: Any, extents: Sequence[int]) -> list[Any]:
     """The position in `extents` of a flat number; nothing for no extents."""
     at: list[Any] = []

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from tvm_ext.schedules.epilogue import Epilogue, Operand
+from tvm_ext.schedules.window import covers
 
 Shape = tuple[int, ...]
 
@@ -73,8 +74,21 @@ class PoolWorkload:
         return prod(self.kernel[:-1]) * self.prologue.flops if self.prologue else 0
 
     @property
+    def is_global(self) -> bool:
+        """Whether the only result is that of all positions, and of nothing else."""
+        counted = self.kind == "avg" and self.count_include_pad
+        return prod(self.out_shape[2:]) == 1 and covers(
+            self.shape[2:], self.kernel, self.pad_before, self.pad_after, self.dilation, counted
+        )
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes that are read."""
+        return 4 * prod(self.shape) + operand_bytes(self.epilogue)
+
+    @property
     def bytes(self) -> int:
-        return 4 * (prod(self.shape) + prod(self.out_shape)) + operand_bytes(self.epilogue)
+        return self.source_bytes + 4 * prod(self.out_shape)
 
 
 @dataclass(frozen=True)
@@ -127,8 +141,8 @@ class NormalizeWorkload:
 
     `scale` and `shift` say whether the weights gamma and beta follow the data.
 
-    The `producer`, a matrix product, computes the data; one kernel computes both, takes the
-    producer's inputs, and its weights after gamma and beta.
+    The `producer`, a matrix product or a pool, computes the data; one kernel computes both, takes
+    the producer's inputs, and its weights after gamma and beta.
     """
 
     kind: str
@@ -140,7 +154,8 @@ class NormalizeWorkload:
     shift: bool = False
     dtype: str = "float32"
     epilogue: Epilogue = field(default_factory=Epilogue)
-    producer: Any = None  # a MatmulWorkload, whose file imports this one
+    # A PoolWorkload, or a MatmulWorkload, whose file imports this one.
+    producer: Any = None
 
     @property
     def flops(self) -> int:

@@ -9,9 +9,11 @@ from tvm import relax
 
 import tvm_ext
 from tests.passes.relax_models import array, const, module
+from tvm_ext import planner
 from tvm_ext.errors import DatabaseError
 from tvm_ext.fusion_database import FusionDatabase, Record
 from tvm_ext.fusion_profile import CostProfile, MeasuredProfile
+from tvm_ext.layers import layers
 from tvm_ext.passes import UniversalFusion
 from tvm_ext.passes import dataflow as df
 from tvm_ext.target import resolve
@@ -144,3 +146,18 @@ def test_rows_that_every_task_of_a_pool_repeats_do_not_pay():
     # Not the host's peak and bandwidth, which are measured.
     profile = CostProfile(replace(resolve(NEON), cores=64))
     assert _groups(_pooled(64, 56, (56, 1), 1), profile) == 2
+
+
+def test_steps_that_no_kernel_takes_stay_outside():
+    """A depthwise convolution computes nothing before it; TVM's own operator would."""
+
+    def body(emit, x):
+        y = emit(relax.op.multiply(x, const(array(0) + np.float32(2))))
+        y = emit(relax.op.add(y, const(array(1))))
+        w = const(array(2, 32, 1, 3, 3))
+        y = emit(relax.op.nn.conv2d(y, w, strides=2, padding=1, groups=32))
+        return relax.op.add(y, const(array(3, 1, 32, 1, 1)))
+
+    target = resolve("znver4")
+    mod = UniversalFusion(CostProfile(target))(module({"x": (1, 32, 320, 320)}, body))
+    assert not any(layer.fallback for layer in planner.choose(layers(mod), target))

@@ -10,8 +10,8 @@ from skimage import data
 import tvm_ext
 from benchmarks import zoo
 from benchmarks.accuracy import max_relative_error
+from benchmarks.integer_session import integer_session
 from benchmarks.zoo.efficientnet_lite import preprocess
-from tests import models
 
 TOLERANCE = 1e-4
 # Sample images that scikit-image's wheel holds, so that none is downloaded.
@@ -45,7 +45,7 @@ def logits(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """For each picture ours and ONNX Runtime's."""
     executable = tvm_ext.build(network)
-    session = models.session(network)
+    session = integer_session(network)
     return {
         name: (executable(x), session.run(None, {"input": x})[0]) for name, x in pictures.items()
     }

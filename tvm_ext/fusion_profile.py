@@ -10,11 +10,13 @@ import tvm
 from tvm_ext import planner
 from tvm_ext.fusion_database import FusionDatabase, Record
 from tvm_ext.layers import layers
+from tvm_ext.layout_conversions import conversions_between
 from tvm_ext.measure_layers import measure_layers
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.group_functions import alone, outline
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.operators import Operator
+from tvm_ext.plan import Plan
 from tvm_ext.target import CpuTarget
 
 Groups = Sequence[Sequence[Operator]]
@@ -44,13 +46,18 @@ class CostProfile:
             between = max(part[-1].nbytes for part in parts[:-1])
             sure = between > self.target.l2 or _has_producer(one)
             gain = 1.0 if sure else _LEAST_GAIN
-            self._known[key] = self.seconds([one]) * gain <= self.seconds(parts)
+            (fused, own), (split, apart) = self._plan([one]), self._plan(parts)
+            # TVM's own operators are estimated by their bytes alone.
+            lost = _falls_back(fused) and not _falls_back(split)
+            self._known[key] = not lost and own * gain <= apart
         return self._known[key]
 
-    def seconds(self, groups: Groups) -> float:
-        """Estimated time of some groups that follow from each other."""
-        plan = planner.choose(layers(grouped(groups)), self.target, is_part=True)
-        return sum(layer.estimate_us for layer in plan) * 1e-6
+    def _plan(self, groups: Groups) -> tuple[Plan, float]:
+        """How some groups that follow from each other are computed, and the estimated seconds."""
+        found = layers(grouped(groups))
+        plan = planner.choose(found, self.target, is_part=True)
+        seconds = sum(layer.estimate_us for layer in plan) * 1e-6
+        return plan, seconds + conversions_between(found, plan, self.target)
 
 
 class MeasuredProfile:
@@ -87,6 +94,11 @@ def grouped(groups: Groups) -> tvm.IRModule:
     return outline(
         mod, [[pairs[op] for op in sorted(group, key=lambda m: m.index)] for group in ordered]
     )
+
+
+def _falls_back(plan: Plan) -> bool:
+    """Whether a layer has no kernel of ours."""
+    return any(layer.fallback for layer in plan)
 
 
 def _has_producer(one: Sequence[Operator]) -> bool:

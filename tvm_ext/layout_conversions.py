@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tvm_ext.layer_layouts import layer_blocks, reads_as
+from tvm_ext.layer_layouts import layer_blocks, reads, reads_as
 from tvm_ext.layers import Layer
 from tvm_ext.passes import dataflow as df
-from tvm_ext.plan import LayerPlan
+from tvm_ext.plan import LayerPlan, Plan
+from tvm_ext.read_through import unread_views
 from tvm_ext.target import CpuTarget
 
 # Seconds that starting a kernel costs, whatever it computes.
@@ -46,6 +47,12 @@ class Values:
             return
         self.blocks.setdefault(var, {0}).add(block)
 
+    def record(self, layer: Layer, entry: LayerPlan) -> None:
+        """A planned layer has made its result, and conversions what it reads."""
+        for var, block in reads(layer, entry):
+            self.add(var, block)
+        self.blocks.setdefault(layer.output, set()).add(layer_blocks(layer, entry)[1])
+
 
 def conversion_seconds(
     wanted: Iterable[tuple[Any, int]], target: CpuTarget, values: Values
@@ -56,6 +63,19 @@ def conversion_seconds(
         for var, block in wanted
         if not values.at_hand(var, block)
     )
+
+
+def conversions_between(layers: list[Layer], plan: Plan, target: CpuTarget) -> float:
+    """Seconds of the conversions between a part's layers; its inputs are in any layout."""
+    values, unread = Values(inputs_in_any=True), unread_views(layers)
+    seconds = 0.0
+    for layer, entry in zip(layers, plan, strict=True):
+        if layer.output in unread:
+            values.share(layer.output, layer.inputs[0])
+            continue
+        seconds += conversion_seconds(reads(layer, entry), target, values)
+        values.record(layer, entry)
+    return seconds
 
 
 def copy_seconds(shape: tuple[int, ...], target: CpuTarget) -> float:

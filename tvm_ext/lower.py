@@ -27,6 +27,7 @@ from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, t
 from tvm_ext.schedules.layout_transform import LayoutWorkload
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.slice import SliceWorkload
+from tvm_ext.schedules.stages import stages
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload, kernel_operands
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tensor_program import tensor_program
@@ -113,6 +114,8 @@ class _Lowering:
         self._views: dict[Any, Layer] = {}
         self._names: dict[Any, str] = {}
         self._weights: dict[Any, list[int]] = {}
+        # The buffers of packed weights, by what they are packed from and how they are stored.
+        self._packings: dict[Any, list[int]] = {}
         self._constants: dict[Any, int] = {}
 
     def define(self, var: Any, block: int, buffer: int) -> None:
@@ -230,18 +233,28 @@ class _Lowering:
         if not layer.weights:
             return []
         memory = tuple((w.ctypes.data, w.shape, w.strides) for w in layer.weights)
-        is_product, weights = isinstance(layer.workload, MatmulWorkload), layer.weights
+        first, weights = stages(layer.workload)[0], layer.weights
+        is_product = isinstance(first, MatmulWorkload)
         # Only a product's weights depend on what it reads.
         block = layer_blocks(layer, entry)[0] if is_product else 0
         key = (entry.algorithm, _shape_alone(layer.workload), _sorted(entry.params), block, memory)
         if key not in self._weights:
             if is_product:
-                weights = (reordered(layer.workload, weights[0], block), *weights[1:])
+                weights = (*weights[:-1], reordered(first, weights[-1], block))
             packed = algorithms(layer.workload)[entry.algorithm].pack(
                 layer.workload, entry.params, self.target, weights
             )
-            self._weights[key] = [self.builder.constant(array) for array in packed]
+            self._weights[key] = [self._stored(array, frozenset(memory)) for array in packed]
         return self._weights[key]
+
+    def _stored(self, packed: np.ndarray, weights: frozenset[Any]) -> int:
+        """The buffer of packed weights, which other stages and layers may have, too."""
+        known = self._packings.setdefault((weights, packed.shape, str(packed.dtype)), [])
+        constants = self.builder.constants
+        same = (number for number in known if np.array_equal(constants[number], packed))
+        if (number := next(same, None)) is None:
+            known.append(number := self.builder.constant(packed))
+        return number
 
     def _operand(self, value: Any, operand: Operand, block: int, layer: str) -> int:
         """An epilogue operand in the output's layout and rank, or flat if it has a view."""

@@ -99,7 +99,7 @@ def choose(
             # In whatever layouts the tensor behind it is.
             values.share(layer.output, layer.inputs[0])
             continue
-        _record(layer, plan, values)
+        values.record(layer, plan)
         if layer_blocks(layer, plan)[1] == 0:
             # The other parts are best made as this one is.
             plain.update(*together.get(layer.output, ()))
@@ -218,9 +218,3 @@ def _with_reader(
     if reads_as(shape, block, 0):
         return seconds, False
     return seconds + copy_seconds(shape, target), True
-
-
-def _record(layer: Layer, plan: LayerPlan, values: Values) -> None:
-    for var, block in reads(layer, plan):
-        values.add(var, block)
-    values.blocks.setdefault(layer.output, set()).add(layer_blocks(layer, plan)[1])

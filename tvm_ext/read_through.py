@@ -16,6 +16,7 @@ from tvm_ext.passes import dataflow as df
 from tvm_ext.schedules.flattened import reads_blocks
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.shuffle import reads_parts
+from tvm_ext.schedules.stages import stages, with_first_stage
 from tvm_ext.schedules.workload import TransposeWorkload, ViewWorkload
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def _reading(workload: Any, shape: tuple[int, ...]) -> Any:
     """The workload with an argument of that shape, if it is one that may come in blocks."""
     if len(shape) < 3 or all(n == 1 for n in shape[2:]):
         return None
-    if isinstance(workload, MatmulWorkload) and workload.producer is None:
-        through = replace(workload, lhs_shape=shape)
-        return through if reads_blocks(through, 1) else None
+    first = stages(workload)[0]
+    if isinstance(first, MatmulWorkload):
+        through = replace(first, lhs_shape=shape)
+        return with_first_stage(workload, through) if reads_blocks(through, 1) else None
     if isinstance(workload, TransposeWorkload):
         through = replace(workload, source=shape)
         return through if reads_parts(through) else None

@@ -1,4 +1,4 @@
-"""Products beside norms: their workloads, random arguments and float64 results."""
+"""Products beside norms and pools: their workloads, random arguments and float64 results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from tests.schedules import oracles
 from tests.schedules.kernels import Case
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
-from tvm_ext.schedules.workload import NormalizeWorkload, Shape, kernel_operands
+from tvm_ext.schedules.stages import stages
+from tvm_ext.schedules.workload import NormalizeWorkload, PoolWorkload, Shape, kernel_operands
 from tvm_ext.target import resolve
+
+Stage = PoolWorkload | NormalizeWorkload | MatmulWorkload
 
 AVX2 = resolve("llvm -mcpu=core-avx2")
 TOLERANCE = 3e-6  # of the largest output; sums of a few hundred float32 products
@@ -41,25 +44,29 @@ def modulation(shape: Shape) -> Epilogue:
     return Epilogue(steps, (Operand(shape[-1:], "float32"),))
 
 
-def case(
-    name: str, w: NormalizeWorkload | MatmulWorkload, **params: object
-) -> tuple[Case, np.ndarray]:
-    """A workload with its producer on random numbers, and its result."""
-    first = w.producer
-    data = 3 * oracles.random(_source(first), 1) + 2
-    own, others = _weights(w, 2), _weights(first, 5)
+def case(name: str, w: Stage, **params: object) -> tuple[Case, np.ndarray]:
+    """A workload with its producers on random numbers, and its result."""
+    parts = stages(w)
+    data = 3 * oracles.random(_source(parts[0]), 1) + 2
+    weights = [_weights(part, 2 + 3 * i) for i, part in enumerate(reversed(parts))]
     operands = [oracles.random(o.shape, 9 + i) for i, o in enumerate(kernel_operands(w))]
-    count = len(first.epilogue.operands)
-    between = _computed(first, data.astype("float64"), others, operands[:count])
-    expected = _computed(w, between, own, operands[count:]).reshape(w.out_shape)
-    return Case(name, w, [data], [*own, *others], operands, params=params), expected
+    left, expected = list(operands), data.astype("float64")
+    for part, own in zip(parts, reversed(weights), strict=True):
+        count = len(part.epilogue.operands)
+        expected, left = _computed(part, expected, own, left[:count]), left[count:]
+    given = [x for own in weights for x in own]
+    return Case(name, w, [data], given, operands, params=params), expected.reshape(w.out_shape)
 
 
-def _source(w: NormalizeWorkload | MatmulWorkload) -> Shape:
+def _source(w: Stage) -> Shape:
+    if isinstance(w, PoolWorkload):
+        return w.shape
     return w.lhs_shape if isinstance(w, MatmulWorkload) else w.out_shape
 
 
-def _weights(w: NormalizeWorkload | MatmulWorkload, seed: int) -> list[np.ndarray]:
+def _weights(w: Stage, seed: int) -> list[np.ndarray]:
+    if isinstance(w, PoolWorkload):
+        return []
     if isinstance(w, MatmulWorkload):
         return [oracles.random(w.rhs_shape, seed) / 4]
     count = w.scale + w.shift
@@ -67,14 +74,14 @@ def _weights(w: NormalizeWorkload | MatmulWorkload, seed: int) -> list[np.ndarra
 
 
 def _computed(
-    w: NormalizeWorkload | MatmulWorkload,
-    x: np.ndarray,
-    weights: list[np.ndarray],
-    operands: list[np.ndarray],
+    w: Stage, x: np.ndarray, weights: list[np.ndarray], operands: list[np.ndarray]
 ) -> np.ndarray:
     """One stage and its epilogue."""
+    if isinstance(w, PoolWorkload):
+        result = oracles.pool(w, x)
+        return np.maximum(result, 0) if w.epilogue.steps else result
     if isinstance(w, MatmulWorkload):
-        result = x.reshape(w.lhs_shape) @ weights[0].astype("float64")
+        result = x.reshape(w.lhs.shape) @ weights[0].astype("float64")
     else:
         result = _normalized(w, x.reshape(w.out_shape), weights)
     if len(operands) == 2:

@@ -117,7 +117,7 @@ def test_refusals_name_the_property() -> None:
     assert "packed is False" in supports(replace(w, packed=False), HOST).reason
     part = StridedView.contiguous((8, 12)).slice(0, 2, 4)
     cut = MatmulWorkload.of((8, 12), (12, 8), lhs=part, packed=True, producer=w.producer)
-    assert "a part of what the norm makes" in supports(cut, HOST).reason
+    assert "a part of what its producer makes" in supports(cut, HOST).reason
     both = replace(w, producer=NormalizeWorkload("layer_norm", 1, 96, (8, 12)))
     assert "a norm of 96 columns in (8, 12)" in supports(both, HOST).reason
     unknown = replace(w, producer=norm_workload("l2", (8, 12)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tvm import tirx
 
-from tvm_ext.schedules.window import Axis, unflatten
+from tvm_ext.schedules.window import Axis, covers, unflatten
 
 WINDOWS = [
     Axis(size, out, kernel, stride, dilation, before)
@@ -53,3 +53,14 @@ def test_unflatten_is_numpys(extents):
     for row in range(int(np.prod(extents)) if extents else 1):
         want = [int(i) for i in np.unravel_index(row, extents)] if extents else []
         assert unflatten(row, extents) == want
+
+
+def test_a_window_covers_what_it_reads_alone() -> None:
+    def one(kernel: int, before: int, after: int, dilation: int = 1, counted: bool = False) -> bool:
+        return covers((6,), (kernel,), (before,), (after,), (dilation,), counted)
+
+    assert one(6, 0, 0) and one(6, 0, 0, counted=True)
+    assert one(7, 0, 1) and one(8, 1, 1)
+    assert not one(7, 0, 1, counted=True)
+    # Short of the end, behind the padding, and with gaps.
+    assert not one(5, 0, 0) and not one(6, 1, 0) and not one(7, 0, 0) and not one(6, 0, 5, 2)

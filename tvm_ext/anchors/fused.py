@@ -30,6 +30,8 @@ def fuse_around(anchor: Anchor, form: KernelForm) -> Anchor:
         base = replace(base, epilogue=form.epilogue)
     if form.pool is not None:
         base = replace(base, pool=pool_stage(form.pool))
+    if form.shuffle > 1:
+        base = replace(base, shuffle=form.shuffle)
     if form.prologue is not None:
         base = replace(base, prologue=form.prologue.steps)
         constants = (np.asarray(df.value_of(c)) for c in form.prologue.constants)

@@ -80,7 +80,7 @@ def anchor_refusal(anchor: tuple[Any, Any], direct: bool, out: StridedView, resu
     direct : bool
         Whether nothing is moved before it.
     out : StridedView
-        Where it stores its result.
+        Where it stores its result; see `KernelForm`.
     result : Var
         The group's result.
     """
@@ -92,7 +92,8 @@ def anchor_refusal(anchor: tuple[Any, Any], direct: bool, out: StridedView, resu
     if df.dtype_of(result) != df.dtype_of(var):
         return f"the kernel of {short} stores {df.dtype_of(var)}, not {df.dtype_of(result)}"
     if name not in _ROWWISE:
-        if df.shape_of(result) != df.shape_of(var) or not out.is_contiguous:
+        shuffled = len(out.shape) > len(df.shape_of(var))
+        if df.shape_of(result) != df.shape_of(var) or not (out.is_contiguous or shuffled):
             return f"the kernel of {short} stores its result in its own order"
         return "" if direct else f"the kernel of {short} reads whole tensors"
     if any(isinstance(arg, GenericConst) for arg in call.args):

@@ -41,6 +41,8 @@ def refusal(form: KernelForm, producer: KernelForm) -> str:
     steps = producer.prologue is not None and not _is_plain_3x3(form.anchor[1])
     if form.prologue or steps or producer.pool or not (first is None or block):
         return "one of the two kernels has steps before it, a pool or a producer"
+    if form.shuffle > 1 or producer.shuffle > 1:
+        return "one of the two kernels shuffles its channels"
     if any(not isinstance(x, GenericConst) for x in producer.operands):
         return "the steps between read a computed tensor"
     channels = df.shape_of(producer.anchor[1])[1]

@@ -17,6 +17,7 @@ from tvm_ext.passes.fusion.capabilities import (
     prologue_refusal,
     takes_prologue,
 )
+from tvm_ext.passes.fusion.channel_shuffle import shuffled, takes_shuffle
 from tvm_ext.passes.fusion.kernel_parts import KernelForm, NoKernel, Source
 from tvm_ext.passes.fusion.moves import Move, follow, inverse, moves_of
 from tvm_ext.passes.fusion.prologue import Prologue, read_prologue
@@ -63,10 +64,7 @@ class GroupReader:
             if undone is None:
                 raise NoKernel("it would store a part of the result only, or elements twice")
             back = undone
-            placed = follow(StridedView.contiguous(out_shape), back)
-            if placed is None:
-                raise NoKernel("the result's order has no strides")
-            out = placed
+            out = self._placed(out_shape, back)
             inputs = self._inputs(self.anchor[1])
             given = df.tensors(self.anchor[1])
             if self.prologue:
@@ -85,9 +83,22 @@ class GroupReader:
         )
         if reason := chain_refusal(epilogue):
             raise NoKernel(reason)
-        return KernelForm(
+        form = KernelForm(
             self.anchor, inputs, epilogue, tuple(self.sources), out, out_shape, pool, self.prologue
         )
+        if form.shuffle > 1 and not (pool is None and self.prologue is None):
+            raise NoKernel("a kernel that shuffles its channels has no steps before it and no pool")
+        return form
+
+    def _placed(self, out_shape: tuple[int, ...], back: tuple[Move, ...]) -> StridedView:
+        """Where the anchor's positions lie in the group's result."""
+        assert self.anchor is not None
+        placed = follow(StridedView.contiguous(out_shape), back)
+        if placed is None and out_shape == self.shape and takes_shuffle(self.anchor[1]):
+            placed = shuffled(out_shape, back)
+        if placed is None:
+            raise NoKernel("the result's order has no strides")
+        return placed
 
     def _inputs(self, call: relax.Call) -> tuple[Source, ...]:
         """The anchor's arguments, through the moves before it."""

@@ -95,7 +95,7 @@ class Growth:
 
     def _around(self, seed: Operator, kind: MappingType) -> list[Operator]:
         """A seed with its successors, then its predecessors."""
-        steps, grown = self._successors(seed, kind)
+        steps, grown = self._successors([seed], kind)
         group = self._predecessors(steps, grown)
         if has_kernel(group) or not self._is_carried(seed):
             return group
@@ -104,17 +104,20 @@ class Growth:
             if has_single_result(steps[:count]):
                 nearer = self._predecessors(steps[:count], kind)
                 if has_kernel(nearer):
-                    return nearer
+                    # It may store what it computes in an order that no kernel without it has.
+                    return self._successors(nearer, MappingType.MANY_TO_MANY)[0]
         return group
 
-    def _successors(self, seed: Operator, kind: MappingType) -> tuple[list[Operator], MappingType]:
-        """The longest group from the seed on that is a kernel with a single result."""
-        group, best, best_kind = [seed], 1, kind
-        queue = Queue(seed.consumers)
+    def _successors(
+        self, start: list[Operator], kind: MappingType
+    ) -> tuple[list[Operator], MappingType]:
+        """The longest group from `start` on that is a kernel with a single result."""
+        group, best, best_kind = [*start], len(start), kind
+        queue = Queue(op for member in group for op in member.consumers)
         open_reason, asked = "", False
         while queue and len(group) < _MAX_OPERATORS:
             op = queue.pop()
-            if not op.static or op in self._taken:
+            if not op.static or op in self._taken or op in group:
                 continue
             second = type_between(group, op)
             entry = decide(group, kind, second, op)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.fusion import row_chain
 from tvm_ext.passes.fusion.conv_chain import is_enlargement
 from tvm_ext.passes.fusion.decisions import SLOWER, Profile
 from tvm_ext.passes.fusion.group_search import no_kernel
@@ -42,7 +43,9 @@ def joined(groups: Sequence[Group], profile: Profile, refuse: Refuse) -> list[Gr
     for group in groups:
         chain, reason = _chain(group, owner), ""
         for first in range(len(chain) - 1):
-            parts = chain[first:]
+            parts = [part for link in chain[first:] for part in link]
+            # The views before the first kernel belong to none.
+            parts = parts[len(chain[first]) - 1 :]
             one = sorted((op for part in parts for op in part), key=lambda op: op.index)
             reason = no_kernel(one)
             if not reason and not profile(one, parts):
@@ -54,35 +57,56 @@ def joined(groups: Sequence[Group], profile: Profile, refuse: Refuse) -> list[Gr
                 owner.update((op, one) for op in one)
                 break
         if reason:
-            refuse(chain[-1], chain[-2], reason)
+            refuse(group, chain[-2][-1], reason)
     return sorted(left.values(), key=lambda g: g[-1].index)
 
 
-def _chain(group: Group, owner: dict[Operator, Group]) -> list[Group]:
-    """The groups that make each other's anchors' first inputs, ending with `group`."""
-    chain = [group]
+def _chain(group: Group, owner: dict[Operator, Group]) -> list[list[Group]]:
+    """The groups that make each other's anchors' first inputs, ending with `group`.
+
+    Each comes last, behind the views through which it reads the one before.
+    """
+    chain = [[group]]
     while len(chain) < _LONGEST:
-        before = _before(chain[0], owner)
+        views, before = _before(chain[0][-1], owner)
         if before is None:
             break
-        chain.insert(0, before)
+        chain[0] = [*views, *chain[0]]
+        chain.insert(0, [before])
     return chain
 
 
-def _before(group: Group, owner: dict[Operator, Group]) -> Group | None:
-    """The group that makes the first input of a group's anchor, for no other group."""
+def _before(group: Group, owner: dict[Operator, Group]) -> tuple[list[Group], Group | None]:
+    """The group that makes the first input of a group's anchor, for no other group.
+
+    Before it, the views of its result that the anchor reads, of which each is a group.
+    """
     anchors = [op for op in group if not op.is_light]
     if not anchors or not anchors[0].static or not df.tensors(anchors[0].expr):
-        return None
-    source = df.tensors(anchors[0].expr)[0]
-    producer = next((p for p in anchors[0].producers if p.var.same_as(source)), None)
-    if producer is None or producer in group or producer.read_outside:
-        return None
-    before = owner[producer]
+        return [], None
+    views: list[Group] = []
+    source = _read_from(anchors[0], group, owner)
+    while source is not None and source.is_view and len(owner[source]) == 1:
+        views.insert(0, owner[source])
+        source = _read_from(source, owner[source], owner)
+    if source is None:
+        return [], None
+    before = owner[source]
     # An enlargement that only repeats elements is no kernel's anchor elsewhere.
     heavy = [op for op in before if not op.is_light or is_enlargement(op.expr)]
-    if not heavy or not takes_producer(anchors[0].expr, heavy[-1].expr):
+    # Of what is behind views, rows alone are read as they are.
+    reads = row_chain.computes if views else takes_producer
+    if not heavy or not reads(anchors[0].expr, heavy[-1].expr):
+        return [], None
+    return views, before
+
+
+def _read_from(op: Operator, group: Group, owner: dict[Operator, Group]) -> Operator | None:
+    """The result of another group that `op` reads first, and nothing outside its group does."""
+    first = df.tensors(op.expr)[0]
+    producer = next((p for p in op.producers if p.var.same_as(first)), None)
+    if producer is None or producer in group or not producer.static or producer.read_outside:
         return None
-    if producer is not before[-1] or any(reader not in group for reader in producer.consumers):
+    if producer is not owner[producer][-1]:
         return None
-    return before
+    return None if any(reader not in group for reader in producer.consumers) else producer

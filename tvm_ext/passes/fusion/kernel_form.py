@@ -17,6 +17,7 @@ from typing import Any
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.elementwise import scalar_name
+from tvm_ext.passes.fusion import row_chain
 from tvm_ext.passes.fusion.capabilities import takes_pool
 from tvm_ext.passes.fusion.conv_chain import is_enlargement
 from tvm_ext.passes.fusion.group_reader import GroupReader
@@ -67,7 +68,7 @@ def _read(pairs: Pairs) -> KernelForm:
         inner, outer = _cut_before(pairs, anchors[-1])
         if inner:
             form = GroupReader(outer, anchors[-1]).form(pool)
-            producer = _producer(inner)
+            producer = _producer(inner, anchors[-1][1])
             if reason := producer_refusal(form, producer):
                 raise NoKernel(reason)
             return replace(form, producer=producer)
@@ -77,14 +78,23 @@ def _read(pairs: Pairs) -> KernelForm:
     return GroupReader(pairs, anchors[0] if anchors else None).form(pool)
 
 
-def _producer(pairs: Pairs) -> KernelForm:
-    """The form of what makes an anchor's input; an enlargement isn't only a move there."""
+def _producer(pairs: Pairs, reader: Any) -> KernelForm:
+    """The form of what makes a reader's input; an enlargement isn't only a move there."""
     if len(pairs) > 1 or not is_enlargement(pairs[0][1]):
-        return _read(pairs)
+        return _read(_without_views(pairs, reader))
     var, call = pairs[0]
     source = Source(call.args[0], StridedView.contiguous(df.shape_of(call.args[0])))
     shape = df.shape_of(var)
     return KernelForm((var, call), (source,), Epilogue(), (), StridedView.contiguous(shape), shape)
+
+
+def _without_views(pairs: Pairs, reader: Any) -> Pairs:
+    """What makes rows for a reader, which takes them under whatever shape."""
+    anchor = next((expr for _, expr in reversed(pairs) if not is_light(expr)), None)
+    if anchor is not None and row_chain.computes(reader, anchor):
+        while df.is_view(pairs[-1][1]):
+            pairs = pairs[:-1]
+    return pairs
 
 
 def _cut_before(pairs: Pairs, anchor: tuple[Any, Any]) -> tuple[Pairs, Pairs]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.prologue import Prologue
 from tvm_ext.schedules.epilogue import Epilogue
 from tvm_ext.schedules.strided_view import StridedView
@@ -36,7 +37,8 @@ class KernelForm:
     operands : tuple of expressions
         What the epilogue's operands are, from outside the group; constants included.
     out : StridedView
-        Where the element at each of the anchor's positions lies in the result.
+        Where the element at each of the anchor's positions lies in the result; where these are
+        shuffled channels, they are cut in (groups, channels of each).
     out_shape : tuple of int
     pool : Call or None
         A pool that the kernel computes from the steps' result.
@@ -55,6 +57,12 @@ class KernelForm:
     pool: Any = None
     prologue: Prologue | None = None
     producer: KernelForm | None = None
+
+    @property
+    def shuffle(self) -> int:
+        """Groups of the channel shuffle in whose order the result is stored."""
+        cut = self.anchor is not None and len(self.out.shape) > len(df.shape_of(self.anchor[0]))
+        return self.out.shape[1] if cut else 1
 
     @property
     def chain_operands(self) -> tuple[Any, ...]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm.ir import GenericConst
-
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.fusion import conv_chain
+from tvm_ext.passes.fusion import conv_chain, row_chain
 from tvm_ext.passes.fusion.attention_chain import (
     attention_refusal,
     has_rows,
     is_computed_product,
     is_softmax,
 )
-from tvm_ext.passes.fusion.capabilities import NORMALIZATIONS
 from tvm_ext.passes.fusion.kernel_parts import KernelForm
 
 _NORMS = frozenset(("relax.nn.layer_norm", "relax.nn.rms_norm"))
@@ -22,17 +19,13 @@ _NORMS = frozenset(("relax.nn.layer_norm", "relax.nn.rms_norm"))
 
 def takes_producer(expr: Any, producer: Any) -> bool:
     """Whether an operator's kernel may compute another one's result tile by tile as it reads."""
-    if conv_chain.computes(expr, producer):
+    if conv_chain.computes(expr, producer) or row_chain.computes(expr, producer):
         return True
     if df.op_name(producer) in _NORMS:
-        return has_rows(producer) and _has_constant_right(expr)
+        return has_rows(producer) and row_chain.has_constant_right(expr)
     if is_softmax(producer):
         return is_computed_product(expr)
-    if is_softmax(expr) and is_computed_product(producer):
-        return True
-    if df.op_name(expr) in NORMALIZATIONS and _has_constant_right(producer):
-        return has_rows(expr)
-    return False
+    return is_softmax(expr) and is_computed_product(producer)
 
 
 def producer_refusal(form: KernelForm, producer: KernelForm) -> str:
@@ -47,6 +40,8 @@ def producer_refusal(form: KernelForm, producer: KernelForm) -> str:
         return conv_chain.refusal(form, producer)
     if is_softmax(before):
         return attention_refusal(form, producer)
+    if row_chain.computes(call, before):
+        return row_chain.refusal(form, producer)
     if form.prologue or producer.prologue or producer.pool or producer.producer:
         return "one of the two kernels has steps before it, a pool or a producer"
     return ""
@@ -61,12 +56,3 @@ def unfinished(form: KernelForm) -> str:
     if is_softmax(form.anchor[1]) and is_computed_product(form.producer.anchor[1]):
         return "a softmax computes its scores only together with the product behind it"
     return ""
-
-
-def _has_constant_right(expr: Any) -> bool:
-    """Whether an operator is a float32 product of rows with a constant matrix."""
-    if df.op_name(expr) != "relax.matmul" or df.dtype_of(expr) != "float32":
-        return False
-    left, right = expr.args
-    matrices = len(df.shape_of(left)) >= 2 and len(df.shape_of(right)) == 2
-    return matrices and isinstance(right, GenericConst) and not isinstance(left, GenericConst)
