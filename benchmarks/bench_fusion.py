@@ -1,6 +1,7 @@
 """Our fusion against TVM's FuseOps: kernels, bytes between them, and latency.
 
-Run ``python -m benchmarks.bench_fusion [--models NAME]... [--threads N]... [--counts] [--write]``.
+Run ``python -m benchmarks.bench_fusion [--models NAME]... [--threads N]...
+[--counts [--target CPU]] [--write]``.
 The exit status is 1 when a model fails or the outputs differ.
 """
 
@@ -56,11 +57,14 @@ def times_table(rows: Sequence[Row], threads: int) -> str:
     )
 
 
-def section(rows: Sequence[Row], threads: Sequence[int], machine: dict[str, Any]) -> str:
+def section(
+    rows: Sequence[Row], threads: Sequence[int], machine: dict[str, Any], target: str = "native"
+) -> str:
     """Return the section of RESULTS.md."""
     chosen = "".join(f" --models {r.model}" for r in rows) if len(rows) < len(MODELS) else ""
+    chosen += "" if threads else f" --counts --target {target}"
     parts = [
-        "## Fusion",
+        f"## Fusion{'' if threads else f', kernels for {target}'}",
         f"`python -m benchmarks.bench_fusion{chosen}` on {machine['cpu']}, "
         f"{', '.join(machine['isa'])}. FuseOps is TVM's fusion, after TVM's own decomposition of "
         "batch norms and with constants folded, on the model as loaded and after our rewriting. "
@@ -91,12 +95,18 @@ def section(rows: Sequence[Row], threads: Sequence[int], machine: dict[str, Any]
 @click.command()
 @click.option("--models", multiple=True, type=click.Choice(MODELS), help="Default: all.")
 @click.option("--counts", is_flag=True, help="Compile and time nothing.")
+@click.option(
+    "--target", default="native", show_default=True,
+    help="native, or with --counts an LLVM CPU name.",
+)  # fmt: skip
 @timing_options
 def main(
-    models: tuple[str, ...], threads: tuple[int, ...], counts: bool, rounds: int, min_time: float,
-    write: bool,
+    models: tuple[str, ...], threads: tuple[int, ...], counts: bool, target: str, rounds: int,
+    min_time: float, write: bool,
 ) -> None:  # fmt: skip
     """Compare our fusion with TVM's FuseOps on models of the zoo."""
+    if target != "native" and not counts:
+        raise click.UsageError("--target needs --counts: other machines can't be timed")
     prepare_tvm_threads(max(threads))
     timed = () if counts else threads
     console = Console()
@@ -110,12 +120,12 @@ def main(
             def stage(what: str, name: str = name) -> None:
                 progress.update(task, description=f"{name}: {what}")
 
-            rows.append(bench_model(name, timed, options, stage))
+            rows.append(bench_model(name, timed, options, stage, target))
             progress.advance(task)
-    body = section(rows, timed, describe_machine())
+    body = section(rows, timed, describe_machine(), target)
     console.print(body, markup=False)
     if write:
-        results.write_section("fusion", body)
+        results.write_section(f"fusion-counts-{target}" if counts else "fusion", body)
     if not all(row.good for row in rows):
         sys.exit(1)
 

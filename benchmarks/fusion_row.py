@@ -90,7 +90,11 @@ class Row:
 
 
 def bench_model(
-    name: str, threads: Sequence[int], options: dict[str, Any], stage: Callable[[str], None]
+    name: str,
+    threads: Sequence[int],
+    options: dict[str, Any],
+    stage: Callable[[str], None],
+    target: str = "native",
 ) -> Row:
     """Count one model's kernels, build it both ways, and time the two in turn.
 
@@ -104,6 +108,8 @@ def bench_model(
         For `harness.compare`.
     stage : callable
         Told what is being done.
+    target : str
+        Native, or what `tvm_ext.target.resolve` takes, if nothing is compiled.
 
     Returns
     -------
@@ -126,17 +132,19 @@ def bench_model(
 
         stage("fuse")
         mod = load_model(zoo.path(name))
-        fusion = UniversalFusion(CostProfile(resolve("native")))
+        cpu = resolve(target)
+        fusion = UniversalFusion(CostProfile(cpu))
         rewritten = tvm.transform.Sequential(graph_pipeline().passes[:-1])(mod)
         ours, names = fusion(rewritten), [str(n) for n in mod["main"].attrs["tvm_ext.output_names"]]
-        called = called_layers(lower(*_planned(ours), names).program)
+        called = called_layers(lower(*_planned(ours, cpu), names).program)
         counted = (tvm_fused_layers(mod), tvm_fused_layers(rewritten), called)
         row.counts = Counts(operators(mod), operators(rewritten), counted)
         if not threads:
             return row
         stage("build")
         theirs = FuseOpsGroups(fusion=fusion)(rewritten)
-        built = {FUSE_OPS: build_grouped(theirs, names), OURS: build_grouped(ours, names)}
+        grouped = {FUSE_OPS: theirs, OURS: ours}
+        built = {engine: build_grouped(mod, names) for engine, mod in grouped.items()}
         row.calls = (len(built[FUSE_OPS].program.calls), len(built[OURS].program.calls))
         inputs = zoo.sample_inputs(name)
         row.error = max_relative_error(built[OURS](inputs), built[FUSE_OPS](inputs))
@@ -155,7 +163,7 @@ def _call(executable: Any, inputs: Any) -> harness.Engine:
 
 
 def build_grouped(grouped: Any, names: list[str]) -> Any:
-    """Do what `tvm_ext.build` does after the graph passes.
+    """Do what `tvm_ext.build` does after the graph passes, for this machine.
 
     Parameters
     ----------
@@ -169,16 +177,15 @@ def build_grouped(grouped: Any, names: list[str]) -> Any:
     tvm_ext.Executable
     """
     from tvm_ext.assemble import assemble
+    from tvm_ext.target import resolve
 
-    return assemble(*_planned(grouped), names)
+    return assemble(*_planned(grouped, resolve("native")), names)
 
 
-def _planned(grouped: Any) -> tuple[Any, Any, Any, Any]:
+def _planned(grouped: Any, cpu: Any) -> tuple[Any, Any, Any, Any]:
     """A grouped module with its layers, their plan, and the target: what lowering takes."""
     from tvm_ext import planner
     from tvm_ext.layers import layers
-    from tvm_ext.target import resolve
 
-    cpu = resolve("native")
     found = layers(grouped)
     return grouped, found, planner.choose(found, cpu), cpu

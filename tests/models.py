@@ -15,8 +15,11 @@ RTOL = 1e-4
 """Largest difference over the largest magnitude that float32 kernels may show here."""
 
 
-def convnet() -> onnx.ModelProto:
-    """Conv-relu, a concatenation of two convolutions, pooling, a fully connected layer."""
+def convnet(pooled: bool = False) -> onnx.ModelProto:
+    """Conv-relu, a concatenation of two convolutions, pooling, a fully connected layer.
+
+    With `pooled`, what is pooled is an output, too, and the last layer has a kernel of its own.
+    """
     rng = np.random.default_rng(1)
 
     def weights(name: str, *shape: int) -> onnx.TensorProto:
@@ -43,9 +46,8 @@ def convnet() -> onnx.ModelProto:
         weights("w3", 10, 48),
         weights("b3", 10),
     ]
-    return _model(
-        "convnet", nodes, {"x": (1, 3, 12, 12)}, {"scores": (1, 10)}, initializers=initializers
-    )
+    outputs = {"scores": (1, 10)} | ({"pool": (1, 48, 1, 1)} if pooled else {})
+    return _model("convnet", nodes, {"x": (1, 3, 12, 12)}, outputs, initializers=initializers)
 
 
 def two_inputs() -> onnx.ModelProto:

@@ -72,8 +72,8 @@ def test_counting_alone_compiles_nothing(tiny):
     assert row.failure == ""
     assert row.good
     assert stages == ["fuse"]
-    # Both branches lie in the concatenation; the pool's means are viewed as a row.
-    assert row.counts.fused[2] == FusedLayers(5, 4 * (144 * (16 + 48) + 48))
+    # Both branches lie in the concatenation; the product computes the pool's means itself.
+    assert row.counts.fused[2] == FusedLayers(4, 4 * 144 * (16 + 48))
     assert "Latency" not in bench_fusion.section([row], [], MACHINE)
 
 

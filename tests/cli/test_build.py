@@ -27,17 +27,17 @@ def test_the_saved_model_is_right(convnet_onnx: Path, tmp_path: Path) -> None:
 
 
 def test_the_bank_is_used_unless_told_otherwise(
-    convnet_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pooled_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = tmp_path / "model.tvmx"
     monkeypatch.setenv(BANK_VARIABLE, str(bank_file))
     for words, source in (((), "bank"), (("--tuning", "none"), "default")):
-        result = run_command("build", convnet_onnx, "-o", saved, *words)
+        result = run_command("build", pooled_onnx, "-o", saved, *words)
         assert result.exit_code == 0, result.stderr
         entry = tvm_ext.load(saved).plan["matmul_6"]
         assert (entry.source, entry.algorithm == "tuned") == (source, source == "bank")
     monkeypatch.setenv(BANK_VARIABLE, str(tmp_path / "none.gz"))
-    words = ("build", convnet_onnx, "-o", saved)
+    words = ("build", pooled_onnx, "-o", saved)
     fails("can't read the bank", *words)
     assert run_command(*words, "--tuning", "none").exit_code == 0
     fails("'log' is not one of 'bank', 'none'", *words, "--tuning", "log", code=2)

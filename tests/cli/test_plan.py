@@ -45,14 +45,14 @@ def test_unknown_target(convnet_onnx: Path) -> None:
 
 
 def test_the_bank_is_used_unless_told_otherwise(
-    convnet_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pooled_onnx: Path, bank_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "plan.yaml"
     monkeypatch.setenv(BANK_VARIABLE, str(bank_file))
     for words, source in (
         ((), "bank"), (("--tuning", "bank"), "bank"), (("--tuning", "none"), "default"),
     ):  # fmt: skip
-        result = run_command("plan", convnet_onnx, "-o", output, *words)
+        result = run_command("plan", pooled_onnx, "-o", output, *words)
         assert result.exit_code == 0, result.stderr
         assert Plan.load(output)["matmul_6"].source == source
-    fails("'log' is not one of 'bank', 'none'", "plan", convnet_onnx, "--tuning", "log", code=2)
+    fails("'log' is not one of 'bank', 'none'", "plan", pooled_onnx, "--tuning", "log", code=2)

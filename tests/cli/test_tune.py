@@ -20,9 +20,9 @@ from tvm_ext.transfer.tune_store import RECORDS
 ARM = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
 
-def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
+def test_without_measuring(pooled_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "plan.yaml"
-    result = run_command("tune", convnet_onnx, "-o", output, "--budget", "0", "--donors", bank_file)
+    result = run_command("tune", pooled_onnx, "-o", output, "--budget", "0", "--donors", bank_file)
     assert result.exit_code == 0, result.stderr
     plan = Plan.load(output)
     changed = [entry.name for entry in plan if entry.source == "transfer"]
@@ -31,14 +31,14 @@ def test_without_measuring(convnet_onnx: Path, bank_file: Path, tmp_path: Path) 
     start = f"{output}: {len(changed)} of {len(plan)} layers changed, estimate "
     assert result.stdout.startswith(start)
     assert result.stderr == ""
-    check_plan(plan, grouped(convnet_onnx, HOST).layers, HOST)
-    built = run_command("build", convnet_onnx, "-o", tmp_path / "a.tvmx", "--plan", output)
+    check_plan(plan, grouped(pooled_onnx, HOST).layers, HOST)
+    built = run_command("build", pooled_onnx, "-o", tmp_path / "a.tvmx", "--plan", output)
     assert built.exit_code == 0, built.stderr
 
 
-def test_records_stay_in_the_work_dir(convnet_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
+def test_records_stay_in_the_work_dir(pooled_onnx: Path, bank_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "records"
-    words = ("tune", convnet_onnx, "-o", tmp_path / "plan.yaml", "--trials", "1")
+    words = ("tune", pooled_onnx, "-o", tmp_path / "plan.yaml", "--trials", "1")
     result = run_command(*words, "--work-dir", folder, "--donors", bank_file)
     assert result.exit_code == 0, result.stderr
     lines = (folder / RECORDS).read_text().splitlines()
@@ -50,7 +50,7 @@ def test_records_stay_in_the_work_dir(convnet_onnx: Path, bank_file: Path, tmp_p
     assert (folder / RECORDS).read_text().splitlines() == lines
 
 
-def test_a_log_of_ansor_gives_its_schedules(convnet_onnx: Path, tmp_path: Path) -> None:
+def test_a_log_of_ansor_gives_its_schedules(pooled_onnx: Path, tmp_path: Path) -> None:
     product = next(
         record for text in (DATA / "ansor_versions.json").read_text().splitlines()
         if "matmul_add" in text and (record := json.loads(text))["r"][1] == 0
@@ -60,7 +60,7 @@ def test_a_log_of_ansor_gives_its_schedules(convnet_onnx: Path, tmp_path: Path) 
         tmp_path / "log.json", json.dumps(product).encode() + b"\n", ansor(), ansor(error=4)
     )
     output = tmp_path / "plan.yaml"
-    result = run_command("tune", convnet_onnx, "-o", output, "--budget", "0", "--donors", log)
+    result = run_command("tune", pooled_onnx, "-o", output, "--budget", "0", "--donors", log)
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines() == [
         f"{log}: 1 record of 1 kernel",
@@ -70,7 +70,7 @@ def test_a_log_of_ansor_gives_its_schedules(convnet_onnx: Path, tmp_path: Path) 
     plan = Plan.load(output)
     assert [entry.name for entry in plan if entry.source == "transfer"] == ["matmul_6"]
     inputs = models.inputs_for(models.convnet())
-    got = tvm_ext.build(convnet_onnx, plan=plan)(inputs)
+    got, _ = tvm_ext.build(pooled_onnx, plan=plan)(inputs)
     assert isinstance(got, np.ndarray)
     want = models.oracle(models.convnet(), inputs)[0]
     assert models.relative_error(got, want) < models.RTOL

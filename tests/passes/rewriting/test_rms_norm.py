@@ -89,3 +89,19 @@ def test_nodes_of_onnx(inverse: list[str], gamma_first: bool, axes_are_an_input:
 )  # fmt: skip
 def test_programs_of_pytorch(module: torch.nn.Module, gamma: np.ndarray) -> None:
     check(torch.export.export(module.eval(), (torch.from_numpy(X),)), expected(gamma))
+
+
+def test_a_written_layer_norm_stays_one() -> None:
+    """Its inner part, a norm of what is centred, is none by itself."""
+
+    class LayerNorm(LlamaNorm):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            centred = x - x.mean(-1, keepdim=True)
+            variance = (centred * centred).mean(-1, keepdim=True)
+            return centred / torch.sqrt(variance + EPSILON) * self.weight + self.weight
+
+    exe = tvm_ext.build(torch.export.export(LayerNorm(), (torch.from_numpy(X),)))
+    assert [layer.ops for layer in exe.plan] == [["nn.layer_norm"]]
+    centred = X - X.mean(-1, keepdims=True)
+    wanted = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + EPSILON) * GAMMA + GAMMA
+    np.testing.assert_allclose(exe(X), wanted, rtol=1e-4, atol=1e-5)

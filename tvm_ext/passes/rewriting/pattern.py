@@ -86,6 +86,18 @@ class Value(Pattern):
 
 
 @dataclass(frozen=True)
+class Unlike(Pattern):
+    """Any tensor that `other` doesn't match; the same name twice is the same tensor."""
+
+    name: str
+    other: Pattern
+
+    def match(self, expr: Any, graph: Graph, found: Match) -> Iterator[Match]:
+        if next(self.other.match(expr, graph, Match()), None) is None:
+            yield from Value(self.name).match(expr, graph, found)
+
+
+@dataclass(frozen=True)
 class Weights(Pattern):
     """Any constant."""
 

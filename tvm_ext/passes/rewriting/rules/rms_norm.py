@@ -7,11 +7,21 @@ from typing import Any
 from tvm import relax
 
 from tvm_ext.passes.axes import reduced_axes
-from tvm_ext.passes.rewriting.pattern import Either, Match, Number, Op, Value, Weights, product
+from tvm_ext.passes.rewriting.pattern import (
+    Either,
+    Match,
+    Number,
+    Op,
+    Unlike,
+    Value,
+    Weights,
+    product,
+)
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
 from tvm_ext.passes.rewriting.written_norm import refuses_norm
 
-_X = Value("x")
+# The inner part of a layer norm is that rule's.
+_X = Unlike("x", Op("subtract", Value("raw"), Op("mean", Value("raw"))))
 # The kernel takes no other.
 _GAMMA = Weights("gamma")
 _SQUARE = Either(Op("multiply", _X, _X), Op("square", _X))
