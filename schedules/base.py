@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from tvm import tirx
 
+from tvm_ext.schedules.stages import stages
 from tvm_ext.target import CpuTarget
 
 Params = Mapping[str, Any]
@@ -126,10 +127,8 @@ def algorithms(workload: Any = None) -> dict[str, Algorithm[Any]]:
     """
     if workload is None:
         return dict(_REGISTRY)
-    chain = [workload]
-    while (before := getattr(chain[-1], "producer", None)) is not None:
-        chain.append(before)
-    producers = tuple(map(type, chain[1:]))
+    chain = stages(workload)
+    producers = tuple(map(type, reversed(chain[:-1])))
     shuffled = any(getattr(stage, "shuffle", 1) > 1 for stage in chain)
     return {
         name: alg

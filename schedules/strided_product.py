@@ -30,19 +30,22 @@ def has_rows(view: StridedView, name: str) -> Support:
 
 def reads_all_rows(w: MatmulWorkload) -> Support:
     """Whether the left side is all rows of a tensor that another stage makes, in order."""
-    if not w.lhs.is_contiguous or w.lhs.offset or prod(w.lhs.shape) != prod(w.lhs_shape):
-        return refuse("the left side is a part of what its producer makes, or in another order")
-    if w.lhs_shape[-1] != w.k:
-        return refuse(f"the left side of {w.k} columns isn't rows of {w.lhs_shape}")
-    return YES
+    part = "the left side is a part of what its producer makes"
+    return _is_all_rows(w.lhs, w.lhs_shape, part, "the left side")
 
 
 def stores_all_rows(w: MatmulWorkload) -> Support:
     """Whether the result is all rows of a tensor that another stage reads, in order."""
-    if not w.out.is_contiguous or w.out.offset or prod(w.out.shape) != prod(w.out_shape):
-        return refuse("the product stores a part of what its reader reads, or in another order")
-    if w.out_shape[-1] != w.n:
-        return refuse(f"a product of {w.n} columns isn't rows of {w.out_shape}")
+    part = "the product stores a part of what its reader reads"
+    return _is_all_rows(w.out, w.out_shape, part, "a product")
+
+
+def _is_all_rows(view: StridedView, shape: Shape, part: str, name: str) -> Support:
+    if not view.is_contiguous or view.offset or prod(view.shape) != prod(shape):
+        return refuse(f"{part}, or in another order")
+    columns = view.shape[-1]
+    if shape[-1] != columns:
+        return refuse(f"{name} of {columns} columns isn't rows of {shape}")
     return YES
 
 

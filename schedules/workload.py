@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from tvm_ext.schedules.epilogue import Epilogue, Operand
+from tvm_ext.schedules.stages import stages
 from tvm_ext.schedules.window import covers
 
 Shape = tuple[int, ...]
@@ -22,10 +23,8 @@ def operand_bytes(epilogue: Epilogue) -> int:
 
 def kernel_operands(workload: Any) -> tuple[Operand, ...]:
     """The operands of all epilogues of a workload, those of its producer first."""
-    producer = getattr(workload, "producer", None)
-    epilogue = getattr(workload, "epilogue", None)
-    before = kernel_operands(producer) if producer is not None else ()
-    return (*before, *(epilogue.operands if epilogue is not None else ()))
+    epilogues = (getattr(stage, "epilogue", None) for stage in stages(workload))
+    return tuple(x for epilogue in epilogues if epilogue is not None for x in epilogue.operands)
 
 
 def window_counts(

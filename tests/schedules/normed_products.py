@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.schedules import oracles
-from tests.schedules.kernels import Case
+from tests.schedules.kernels import TARGETS, Case, assembly, fma_lines, run_all
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Step
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.stages import stages
@@ -56,6 +58,34 @@ def case(name: str, w: Stage, **params: object) -> tuple[Case, np.ndarray]:
         expected, left = _computed(part, expected, own, left[:count]), left[count:]
     given = [x for own in weights for x in own]
     return Case(name, w, [data], given, operands, params=params), expected.reshape(w.out_shape)
+
+
+def assert_special_values_stay(
+    name: str, w: Stage, nan: tuple[int, ...], infinity: tuple[int, ...]
+) -> None:
+    """A NaN and an infinity at these positions of the data make their own rows NaN, no others."""
+    plain, _ = case(name, w)
+    (clean,) = run_all([plain])
+    data = plain.data[0].copy()
+    data[nan], data[infinity] = np.nan, np.inf
+    (got,) = run_all([replace(plain, data=[data])])
+    rows = [nan[0], infinity[0]]
+    assert np.isnan(got[rows]).all()
+    kept = np.delete(np.arange(len(got)), rows)
+    assert kept.size
+    np.testing.assert_array_equal(got[kept], clean[kept])
+
+
+def assert_uses_vectors(
+    name: str, w: Stage, target: str, more_than: int, in_blocks: bool = False
+) -> None:
+    """Multiply-adds in the target's registers, and none of them through the stack."""
+    cpu = {**TARGETS, "avx2": AVX2}[target]
+    layout = (cpu.lanes if in_blocks else 0, 0)
+    lines = fma_lines(assembly(name, w, cpu, layout=layout))
+    registers = {"avx512": "zmm", "avx2": "ymm", "neon": "fmla\tv"}
+    assert sum(registers[target] in line for line in lines) > more_than
+    assert not any("(%rsp)" in line or "[sp" in line for line in lines)
 
 
 def _source(w: Stage) -> Shape:

@@ -11,16 +11,14 @@ from tests.schedules import oracles
 from tests.schedules.kernels import (
     HOST,
     NEON,
-    TARGETS,
     Case,
-    assembly,
-    fma_lines,
     run_all,
     same_on_any_threads,
 )
 from tests.schedules.normed_products import (
-    AVX2,
     TOLERANCE,
+    assert_special_values_stay,
+    assert_uses_vectors,
     case,
     modulation,
     norm_workload,
@@ -89,14 +87,7 @@ def test_transposed_weights() -> None:
 
 
 def test_special_values_stay_in_their_rows() -> None:
-    plain, _ = case(NAME, _workload((9, 19), 21))
-    (clean,) = run_all([plain])
-    data = plain.data[0].copy()
-    data[3, 5], data[8, 18] = np.nan, np.inf
-    (got,) = run_all([replace(plain, data=[data])])
-    assert np.isnan(got[[3, 8]]).all()
-    keep = [0, 1, 2, 4, 5, 6, 7]
-    np.testing.assert_array_equal(got[keep], clean[keep])
+    assert_special_values_stay(NAME, _workload((9, 19), 21), (3, 5), (8, 18))
 
 
 def test_zeros_of_the_weight_change_nothing() -> None:
@@ -155,9 +146,5 @@ def test_each_piece_costs_its_own_norm() -> None:
 
 @pytest.mark.parametrize("target", ("avx512", "avx2", "neon"))
 def test_other_targets_use_their_vectors(target: str) -> None:
-    cpu = {**TARGETS, "avx2": AVX2}[target]
     w = _workload((64, 512), 512, epilogue=residual((64, 512)))
-    lines = fma_lines(assembly(NAME, w, cpu))
-    registers = {"avx512": "zmm", "avx2": "ymm", "neon": "fmla\tv"}
-    assert sum(registers[target] in line for line in lines) > 20
-    assert not any("(%rsp)" in line or "[sp" in line for line in lines)
+    assert_uses_vectors(NAME, w, target, more_than=20)

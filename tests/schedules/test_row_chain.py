@@ -13,17 +13,15 @@ from tests.schedules import oracles
 from tests.schedules.kernels import (
     HOST,
     NEON,
-    TARGETS,
     Case,
-    assembly,
-    fma_lines,
     run,
     run_all,
     same_on_any_threads,
 )
 from tests.schedules.normed_products import (
-    AVX2,
     TOLERANCE,
+    assert_special_values_stay,
+    assert_uses_vectors,
     case,
     modulation,
     norm_workload,
@@ -166,13 +164,7 @@ def test_strided_results_and_transposed_weights() -> None:
 
 
 def test_special_values_stay_in_their_rows() -> None:
-    made, _ = case(NAME, _classifier(3, V + 1, 21))
-    (clean,) = run_all([made])
-    data = made.data[0].copy()
-    data[0, 2, 1, 1], data[2, V, 4, 6] = np.nan, np.inf
-    (got,) = run_all([replace(made, data=[data])])
-    assert np.isnan(got[[0, 2]]).all()
-    np.testing.assert_array_equal(got[1], clean[1])
+    assert_special_values_stay(NAME, _classifier(3, V + 1, 21), (0, 2, 1, 1), (2, V, 4, 6))
 
 
 def test_refusals_name_the_property() -> None:
@@ -225,16 +217,12 @@ def test_stages_cost_as_much_as_alone_but_for_what_stays_in_cache() -> None:
     apart = seconds("gemv", w.producer) + seconds("gemv", replace(w, producer=None))
     assert seconds(NAME, w) == pytest.approx(apart - 0.5 * 8 * 4096 / four.memory_bandwidth)
     # What one task computes alone is better shared out; a stage can't change that.
-    alone = replace(norm_workload("softmax", (4, 1 << 16), False, producer=_pool(4, 1 << 16)))
+    alone = norm_workload("softmax", (4, 1 << 16), False, producer=_pool(4, 1 << 16))
     apart = seconds("pool", alone.producer) + seconds("normalize", replace(alone, producer=None))
     assert seconds(NAME, alone) > apart
 
 
 @pytest.mark.parametrize("target", ("avx512", "avx2", "neon"))
 def test_other_targets_use_their_vectors(target: str) -> None:
-    cpu = {**TARGETS, "avx2": AVX2}[target]
-    registers = {"avx512": "zmm", "avx2": "ymm", "neon": "fmla\tv"}
     for w in (_excitation(1, 256, 64), _classifier(2, 256, 1000)):
-        lines = fma_lines(assembly(NAME, w, cpu, layout=(cpu.lanes, 0)))
-        assert any(registers[target] in line for line in lines)
-        assert not any("(%rsp)" in line or "[sp" in line for line in lines)
+        assert_uses_vectors(NAME, w, target, more_than=0, in_blocks=True)

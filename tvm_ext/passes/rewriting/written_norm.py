@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.axes import reduced_axes
-from tvm_ext.passes.rewriting.pattern import Match
+from tvm_ext.passes.rewriting.pattern import Match, Op, Value
 
+_X = Value("x")
+CENTRED = Op("subtract", _X, Op("mean", _X, name="mean"), name="centred")
+"""``x`` without its ``mean``: the inner part of a layer norm."""
 # For which TVM has such operators.
 _DTYPES = ("float16", "float32")
 

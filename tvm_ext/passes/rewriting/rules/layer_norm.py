@@ -9,12 +9,10 @@ from tvm import relax
 from tvm_ext.passes.axes import reduced_axes
 from tvm_ext.passes.rewriting.pattern import Match, Number, Op, Value
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
-from tvm_ext.passes.rewriting.written_norm import refuses_norm
+from tvm_ext.passes.rewriting.written_norm import CENTRED, refuses_norm
 
-_X = Value("x")
-_CENTRED = Op("subtract", _X, Op("mean", _X, name="mean"), name="centred")
-_VARIANCE = Op("mean", Op("multiply", _CENTRED, _CENTRED), name="variance")
-_NORMAL = Op("divide", _CENTRED, Op("sqrt", Op("add", _VARIANCE, Number("epsilon"))))
+_VARIANCE = Op("mean", Op("multiply", CENTRED, CENTRED), name="variance")
+_NORMAL = Op("divide", CENTRED, Op("sqrt", Op("add", _VARIANCE, Number("epsilon"))))
 
 
 @register_rule

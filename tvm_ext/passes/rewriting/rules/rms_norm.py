@@ -13,15 +13,14 @@ from tvm_ext.passes.rewriting.pattern import (
     Number,
     Op,
     Unlike,
-    Value,
     Weights,
     product,
 )
 from tvm_ext.passes.rewriting.rule import Rule, register_rule
-from tvm_ext.passes.rewriting.written_norm import refuses_norm
+from tvm_ext.passes.rewriting.written_norm import CENTRED, refuses_norm
 
-# The inner part of a layer norm is that rule's.
-_X = Unlike("x", Op("subtract", Value("raw"), Op("mean", Value("raw"))))
+# What is centred belongs to a layer norm, which is that rule's.
+_X = Unlike("x", CENTRED)
 # The kernel takes no other.
 _GAMMA = Weights("gamma")
 _SQUARE = Either(Op("multiply", _X, _X), Op("square", _X))
