@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from benchmarks import magnitude, zoo
 
 # Part of the cached files' names: raise it when pruning changes, so that old files go unused.
-_REVISION = 1
+_REVISION = 2
 # Convolutions of so few channels see an image: they are small, and no network stands it.
 _IMAGE_CHANNELS = 4
 _WEIGHTS = {"Conv": (1,), "LSTM": (1, 2)}
@@ -43,7 +43,10 @@ def path(name: str, scheme: str, density: float) -> Path:
 
 
 def prune_model(model: onnx.ModelProto, scheme: str, density: float) -> None:
-    """Prune all convolutions but those of images, and all LSTMs, each by itself, in place.
+    """Prune each layer by itself, in place, but for what `tvm_ext.prune` excludes by default.
+
+    That is: all convolutions but those of images, all LSTMs, and all dense layers (Gemm) but the
+    last one.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def prune_model(model: onnx.ModelProto, scheme: str, density: float) -> None:
     """
     names = prunable_weights(model.graph)
     if not names:
-        raise ValueError(f"{model.graph.name} has no convolution or LSTM to prune")
+        raise ValueError(f"{model.graph.name} has no layer to prune")
     for initializer in model.graph.initializer:
         if initializer.name in names:
             value = numpy_helper.to_array(initializer)
@@ -65,7 +68,7 @@ def prune_model(model: onnx.ModelProto, scheme: str, density: float) -> None:
 def prunable_weights(graph: onnx.GraphProto) -> set[str]:
     """Names of the weights that `prune_model` prunes."""
     shapes = {i.name: tuple(i.dims) for i in graph.initializer}
-    names = set()
+    names = {node.input[1] for node in _dense_layers(graph)[:-1]}
     for node in graph.node:
         group = next((a.i for a in node.attribute if a.name == "group"), 1)
         for position in _WEIGHTS.get(node.op_type, ()):
@@ -74,3 +77,15 @@ def prunable_weights(graph: onnx.GraphProto) -> set[str]:
             if not image:
                 names.add(name)
     return names
+
+
+def _dense_layers(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """Products with weights whose rows are the filters, in the graph's order."""
+    weights = {i.name for i in graph.initializer}
+    return [
+        node
+        for node in graph.node
+        if node.op_type == "Gemm"
+        and node.input[1] in weights
+        and any(a.name == "transB" and a.i for a in node.attribute)
+    ]

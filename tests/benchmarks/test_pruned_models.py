@@ -49,6 +49,19 @@ def test_convolutions_but_the_images_are_pruned():
     np.testing.assert_array_equal(numpy_helper.to_array(got), wanted)
 
 
+def test_dense_layers_but_the_last_are_pruned():
+    graph = GraphBuilder("perceptron")
+    x = graph.dense("input", "hidden", weight(32, 20), np.zeros(32, np.float32))
+    x = graph.dense(x, "last", weight(4, 32), np.zeros(4, np.float32))
+    model = graph.model({"input": np.zeros((1, 20), np.float32)}, x, (1, 4))
+    pruned_models.prune_model(model, "block16", 0.25)
+    arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    kept = arrays["hidden.weight"].reshape(2, 16, 20) != 0
+    assert (kept == kept[:, :1]).all()
+    assert (kept[:, 0].sum(axis=1) == 5).all()
+    assert np.all(arrays["last.weight"])
+
+
 def test_an_lstms_rows_are_its_filters():
     model = recurrent()
     pruned_models.prune_model(model, "block16", 0.4)
@@ -64,7 +77,7 @@ def test_a_model_without_such_layers_is_refused():
     graph = GraphBuilder("dense")
     x = graph.dense("input", "fc", weight(4, 3), np.zeros(4, np.float32))
     model = graph.model({"input": np.zeros((1, 3), np.float32)}, x, (1, 4))
-    with pytest.raises(ValueError, match="dense has no convolution or LSTM to prune"):
+    with pytest.raises(ValueError, match="dense has no layer to prune"):
         pruned_models.prune_model(model, "block16", 0.5)
 
 
