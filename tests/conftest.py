@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 import tvm_ext
 from tests import models
 from tvm_ext import target
+
+# PyTorch's threads, which TVM's aren't: two test processes share the cores, where threads that
+# wait for each other by spinning take ten times as long. Set before anything imports PyTorch;
+# processes that tests start have it, too.
+os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,32 @@ def test_the_cost_model_saves_the_transposition():
     assert _groups(_transposed(16), CostProfile(TARGET)) == 1
 
 
+class _Estimates(CostProfile):
+    """What one kernel costs, in that of its parts, is given."""
+
+    def __init__(self, one):
+        super().__init__(TARGET)
+        self.one = one
+
+    def _plan(self, groups):
+        return [], self.one if len(groups) == 1 else 1.0
+
+
+def _normed():
+    def body(emit, x):
+        ones, zeros = const(np.ones(32, "f4")), const(np.zeros(32, "f4"))
+        x = emit(relax.op.nn.layer_norm(x, ones, zeros, axes=-1))
+        return relax.op.matmul(x, const(np.full((32, 16), 0.5, "f4")))
+
+    return module({"x": (8, 32)}, body)
+
+
+def test_a_norm_joins_its_product_at_a_tie_and_a_transposition_for_a_gain():
+    for model, threshold in ((_normed(), 1.01), (_transposed(16), 0.98)):
+        assert _groups(model, _Estimates(threshold)) == 1
+        assert _groups(model, _Estimates(threshold + 0.015)) == 2
+
+
 def test_measured_answers_are_kept(tmp_path):
     path = tmp_path / "fusion.jsonl"
     database = FusionDatabase(path)
