@@ -29,7 +29,7 @@ from tvm_ext.target import CpuTarget
 
 @register
 class RowChain(Algorithm[Any]):
-    """A pool over all positions, products with constant matrices, a norm: two or three of these.
+    """A pool over all positions, products with constant matrices, a norm: two to four of these.
 
     Parameters of the plan: `pool_vectors` and `pool_parallel`, as of `pool`; `blocks_1` and
     `pieces_1`, as of `gemv`, for the first product, `blocks_2` and `pieces_2` for the second, and
@@ -43,6 +43,8 @@ class RowChain(Algorithm[Any]):
         (MatmulWorkload,),
         (MatmulWorkload, PoolWorkload),
         (MatmulWorkload, MatmulWorkload),
+        (MatmulWorkload, MatmulWorkload, PoolWorkload),
+        (MatmulWorkload, MatmulWorkload, MatmulWorkload),
     )
 
     def supports(self, workload: Any, target: CpuTarget) -> Support:

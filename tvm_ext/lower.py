@@ -22,13 +22,11 @@ from tvm_ext.program import ALIGNMENT, Program, plan_memory
 from tvm_ext.program_builder import ProgramBuilder
 from tvm_ext.schedules import algorithms
 from tvm_ext.schedules.epilogue import Operand
-from tvm_ext.schedules.flattened import reordered
 from tvm_ext.schedules.layout import layout_name, operand_shape, stored_shape, to_blocked
 from tvm_ext.schedules.layout_transform import LayoutWorkload
-from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.slice import SliceWorkload
-from tvm_ext.schedules.stages import stages
 from tvm_ext.schedules.workload import ConcatWorkload, ViewWorkload, kernel_operands
+from tvm_ext.stored_weights import StoredWeights, shape_alone
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tensor_program import tensor_program
 
@@ -113,10 +111,7 @@ class _Lowering:
         # Reshapes, each made where a layer reads it: some readers take what is behind it.
         self._views: dict[Any, Layer] = {}
         self._names: dict[Any, str] = {}
-        self._weights: dict[Any, list[int]] = {}
-        # The buffers of packed weights, by what they are packed from and how they are stored.
-        self._packings: dict[Any, list[int]] = {}
-        self._constants: dict[Any, int] = {}
+        self._weights = StoredWeights(builder, target)
 
     def define(self, var: Any, block: int, buffer: int) -> None:
         self.values.setdefault(var, {})[block] = buffer
@@ -161,8 +156,8 @@ class _Lowering:
     def kernel(self, algorithm: str, workload: Any, params: Any, pair: tuple[int, int]) -> str:
         """The name of the kernel for this workload, made once for all layers that share it."""
         params = dict(params) if params is not None else None
-        workload = _shape_alone(workload)
-        key = (algorithm, workload, pair, _sorted(params or {}))
+        workload = shape_alone(workload)
+        key = (algorithm, workload, pair, tuple(sorted((params or {}).items())))
         if key not in self._names:
             alg = algorithms(workload)[algorithm]
             if params is None:
@@ -200,23 +195,16 @@ class _Lowering:
         if isinstance(program, str):
             raise PlanError(f"layer {layer.name}: {TUNED} doesn't apply: {program}")
         args = [self.value(x, 0, layer.name) for x in layer.arguments]
-        args += [self._constant(array) for array in program.constants]
+        args += [self._weights.constant(array) for array in program.constants]
         out = self.builder.buffer(df.shape_of(layer.output), df.dtype_of(layer.output))
         name = self.kernel(TUNED, program.workload, entry.params, (0, 0))
         self.builder.call(name, [*args, out], 1, layer.name)
         self.define(layer.output, 0, out)
 
-    def _constant(self, array: np.ndarray) -> int:
-        """The buffer of a constant, once for all layers that read the same memory."""
-        key = (array.ctypes.data, array.shape, str(array.dtype))
-        if key not in self._constants:
-            self._constants[key] = self.builder.constant(array)
-        return self._constants[key]
-
     def _kernel_layer(self, layer: Layer, entry: LayerPlan, pair: tuple[int, int]) -> None:
         workload = layer.workload
         args = [self.value(x, pair[0], layer.name) for x in layer.inputs]
-        args += self._packed(layer, entry)
+        args += self._weights.packed(layer, entry)
         for value, operand in zip(layer.operands, kernel_operands(workload), strict=True):
             block = operand_block(layer, operand, pair)
             args.append(self._operand(value, operand, block, layer.name))
@@ -227,34 +215,6 @@ class _Lowering:
         # A reshape at the end of the group is another view of what the kernel stores.
         final = stored_shape(df.shape_of(layer.output), pair[1])
         self.define(layer.output, pair[1], self.builder.view(out, final))
-
-    def _packed(self, layer: Layer, entry: LayerPlan) -> list[int]:
-        """The packed weights, once for all layers that have the same ones: steps of an LSTM."""
-        if not layer.weights:
-            return []
-        memory = tuple((w.ctypes.data, w.shape, w.strides) for w in layer.weights)
-        first, weights = stages(layer.workload)[0], layer.weights
-        is_product = isinstance(first, MatmulWorkload)
-        # Only a product's weights depend on what it reads.
-        block = layer_blocks(layer, entry)[0] if is_product else 0
-        key = (entry.algorithm, _shape_alone(layer.workload), _sorted(entry.params), block, memory)
-        if key not in self._weights:
-            if is_product:
-                weights = (*weights[:-1], reordered(first, weights[-1], block))
-            packed = algorithms(layer.workload)[entry.algorithm].pack(
-                layer.workload, entry.params, self.target, weights
-            )
-            self._weights[key] = [self._stored(array, frozenset(memory)) for array in packed]
-        return self._weights[key]
-
-    def _stored(self, packed: np.ndarray, weights: frozenset[Any]) -> int:
-        """The buffer of packed weights, which other stages and layers may have, too."""
-        known = self._packings.setdefault((weights, packed.shape, str(packed.dtype)), [])
-        constants = self.builder.constants
-        same = (number for number in known if np.array_equal(constants[number], packed))
-        if (number := next(same, None)) is None:
-            known.append(number := self.builder.constant(packed))
-        return number
 
     def _operand(self, value: Any, operand: Operand, block: int, layer: str) -> int:
         """An epilogue operand in the output's layout and rank, or flat if it has a view."""
@@ -308,14 +268,3 @@ class _Lowering:
         if len(fields) == 1 and isinstance(fields[0].ty, relax.TupleType):
             return self.tuples[fields[0]]
         return [self.value(x, 0, "output") for x in fields]
-
-
-def _shape_alone(workload: Any) -> Any:
-    """The workload as kernels see it: they know nothing of the weights but their shape."""
-    if getattr(workload, "sparsity", None) is None:
-        return workload
-    return replace(workload, sparsity=None)
-
-
-def _sorted(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(params.items()))

@@ -10,6 +10,7 @@ from tvm import relax
 from tvm_ext.passes.fold_constants import FoldConstants
 from tvm_ext.passes.fold_scale import FoldScale
 from tvm_ext.passes.fusion.universal_fusion import UniversalFusion
+from tvm_ext.passes.keep_reduced_dims import KeepReducedDims
 from tvm_ext.passes.merge_affine import MergeAffine
 from tvm_ext.passes.rewriting import RewriteGraph
 from tvm_ext.passes.scale_behind_product import ScaleBehindProduct
@@ -41,6 +42,7 @@ def graph_pipeline(
             relax.transform.EliminateCommonSubexpr(),
             FoldConstants(),
             SplitToSlices(),
+            KeepReducedDims(),
             SimplifyBatchNorm(),
             FoldConstants(),
             RewriteGraph(),

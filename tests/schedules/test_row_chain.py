@@ -88,6 +88,12 @@ def _chains(rows: int, k: int, n: int) -> dict[str, MatmulWorkload | NormalizeWo
         "product, log-softmax": norm_workload("log_softmax", (rows, n), False, producer=product),
         "product, layer norm": norm_workload("layer_norm", (rows, n), producer=product),
         "products, softmax": norm_workload("softmax", (rows, 21), False, producer=behind),
+        "three products, softmax": norm_workload(
+            "softmax", (rows, 5), False, producer=_layers(rows, k, n, 21, 5)
+        ),
+        "pool, products, layer norm": norm_workload(
+            "layer_norm", (rows, k), producer=_excitation(rows, k, n)
+        ),
     }
 
 

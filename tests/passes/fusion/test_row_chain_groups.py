@@ -137,13 +137,25 @@ def test_the_cost_model_joins_them(body):
 
 def test_a_longer_chain_is_cut():
     def body(emit, x):
-        for i in range(3):
+        for i in range(4):
             x = emit(op.nn.relu(product(emit, x, 16, i)))
-        return op.nn.softmax(product(emit, x, N))
+        return op.nn.softmax(x)
 
     found, refusals = _layers(body, x=(1, 16))
-    assert [_anchors(layer) for layer in found] == [["matmul"] * 3, ["matmul", "nn.softmax"]]
-    assert "4 stages; at most 3" in [r.reason for r in refusals]
+    assert [_anchors(layer) for layer in found] == [["matmul"] * 4, ["nn.softmax"]]
+    assert "5 stages; at most 4" in [r.reason for r in refusals]
+
+
+def test_a_classifier_of_three_products_is_one_kernel():
+    def body(emit, x):
+        for i in range(2):
+            x = emit(op.nn.relu(product(emit, x, 16, i)))
+        return op.nn.softmax(product(emit, x, N, 2))
+
+    (layer,), _ = _layers(body, x=(1, 16))
+    assert _anchors(layer) == [*["matmul"] * 3, "nn.softmax"]
+    mod, data = module({"x": (1, 16)}, body), array(9, 1, 16)
+    np.testing.assert_allclose(tvm_ext.build(mod)(data), run(mod, data), rtol=1e-4, atol=1e-5)
 
 
 def _pool_is_kept(emit, x):

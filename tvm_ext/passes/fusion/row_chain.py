@@ -9,6 +9,7 @@ from typing import Any
 from tvm.ir import GenericConst
 
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.axes import reduced_axes
 from tvm_ext.passes.fusion.attention_chain import has_rows
 from tvm_ext.passes.fusion.capabilities import NORMALIZATIONS
 from tvm_ext.passes.fusion.kernel_parts import KernelForm
@@ -16,7 +17,7 @@ from tvm_ext.schedules.gemv import MOST_ROWS
 from tvm_ext.schedules.window import covers
 
 # Of the chains that `row_chain` computes.
-_MOST_STAGES = 3
+_MOST_STAGES = 4
 _ADAPTIVE = "relax.nn.adaptive_avg_pool"
 _POOLS = ("relax.nn.max_pool", "relax.nn.avg_pool", _ADAPTIVE, "relax.mean")
 
@@ -71,8 +72,8 @@ def is_global_pool(expr: Any) -> bool:
         return False
     shape, out = df.shape_of(expr.args[0]), df.shape_of(expr)
     if name == "relax.mean":
-        axes = sorted(int(axis) % len(shape) for axis in expr.attrs.axis or ())
-        return axes == list(range(2, len(shape))) != [] and len(out) == len(shape)
+        spatial = tuple(range(2, len(shape)))
+        return bool(spatial) and reduced_axes(expr) == spatial and len(out) == len(shape)
     if not str(expr.attrs.layout).startswith("NC") or any(n != 1 for n in out[2:]):
         return False
     if name.startswith(_ADAPTIVE):
