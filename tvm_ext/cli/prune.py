@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import tvm_ext
-from tvm_ext.cli.formats import checked_suffix, serialized
+from tvm_ext.cli.formats import checked_suffix, onnx_bytes, serialized
 from tvm_ext.cli.models import existing
 from tvm_ext.cli.options import Shapes, build_options
 from tvm_ext.cli.prune_options import SCHEMES, Block, LayerDensity, prune_arguments
@@ -98,4 +98,4 @@ def _content(model: str, pruned: Pruned, suffix: str, shapes: Shapes, *, channel
     if suffix != ".onnx" or channels or is_relay(model) or is_relax_json(model):
         return serialized(pruned.module, suffix)
     written = pruned_onnx(model, pruned.module, dict(shapes) or None)
-    return bytes(written.SerializeToString())
+    return onnx_bytes(written)
