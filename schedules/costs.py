@@ -40,6 +40,11 @@ def overflow(nbytes: float, passes: float, target: CpuTarget) -> float:
     return max(0.0, nbytes - L2_SHARE * target.l2) * passes / target.shared_bandwidth
 
 
+def refill(nbytes: float, target: CpuTarget) -> float:
+    """Seconds in which a core's L1 cache takes so much from L2: three vectors in four cycles."""
+    return nbytes / (0.75 * target.fma_peak)
+
+
 def reread(nbytes: float, passes: int, target: CpuTarget) -> float:
     """Seconds in which the part of weights that overflows the L2 cache comes back in each pass."""
     level = target.shared_bandwidth if nbytes < target.l3 else target.memory_bandwidth

@@ -47,7 +47,7 @@ def candidates(
 
 def seconds(
     w: ConvWorkload, params: Params, target: CpuTarget, multiply: float, passes: float,
-    weight_bytes: float,
+    weight_bytes: float, lines: float = 0.0,
 ) -> float:  # fmt: skip
     """Of all tasks on all cores.
 
@@ -63,6 +63,9 @@ def seconds(
         How often a task reads its input.
     weight_bytes : float
         Of the weights as they are stored.
+    lines : float
+        How often a task loads the lines of its input that the L1 cache can't hold, where that may
+        take longer than to multiply.
     """
     g = ConvGeometry.of(w)
     depth = slices_needed(w)
@@ -88,6 +91,8 @@ def seconds(
     # What a copy is made of passes through the same cache, and pushes out as much as is made of it.
     source = min(1.0, prod(w.source_shape) / prod(w.in_shape)) if params["stage"] else 0.0
     spilled = costs.overflow(input_bytes * (1 + source), passes, target)
+    loaded = input_bytes * costs.beyond(input_bytes, 0.75 * target.l1d, 1.5 * target.l1d) * lines
+    multiply = costs.overlapped(multiply, costs.refill(loaded * tasks * w.groups, target))
     work = multiply * repetition(w, params["chunk"])
     work += (staging + spilled + _TASK_SECONDS) * tasks * w.groups
     # Weights that overflow the cache come from the next one for each chunk.
