@@ -10,6 +10,7 @@ from tvm import relax
 
 from tvm_ext.anchors.anchor import Anchor, Reader, Shape, ints, not_float32, window
 from tvm_ext.passes import dataflow as df
+from tvm_ext.passes.axes import reduced_axes, reduces_positions
 from tvm_ext.passes.fusion.channel_window import channel_window
 from tvm_ext.schedules.channel_pool import ChannelPoolWorkload
 from tvm_ext.schedules.workload import NormalizeWorkload, PoolWorkload
@@ -52,10 +53,9 @@ def mean(call: relax.Call, out_shape: Shape) -> Anchor | str:
     data = call.args[0]
     if reason := not_float32(data):
         return reason
-    shape = df.shape_of(data)
-    axes = sorted(int(a) % len(shape) for a in call.attrs.axis or ())
-    if len(shape) < 3 or axes != list(range(2, len(shape))):
-        return f"mean over axes {axes} of rank {len(shape)}; only over all spatial axes"
+    if not reduces_positions(call):
+        axes, rank = list(reduced_axes(call)), len(df.shape_of(data))
+        return f"mean over axes {axes} of rank {rank}; only over all spatial axes"
     if not call.attrs.keepdims:
         return "mean without keepdims"
     return _whole(data, out_shape)

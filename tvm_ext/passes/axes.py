@@ -48,6 +48,12 @@ def reduced_axes(call: relax.Call) -> tuple[int, ...]:
     return tuple(sorted(int(a) % rank for a in (range(rank) if axes is None else axes)))
 
 
+def reduces_positions(call: relax.Call) -> bool:
+    """Whether a reduction is over all positions of each channel, and nothing else."""
+    rank = len(df.shape_of(call.args[0]))
+    return rank > 2 and reduced_axes(call) == tuple(range(2, rank))
+
+
 def concat_axis(call: relax.Call) -> int:
     """The axis of a `concat` whose parts are listed; without one they have a single dimension."""
     rank = len(df.shape_of(call.args[0].fields[0]))

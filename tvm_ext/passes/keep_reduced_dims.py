@@ -12,7 +12,7 @@ import tvm
 from tvm import relax
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.axes import reduced_axes, reshape
+from tvm_ext.passes.axes import reduced_axes, reduces_positions, reshape
 
 
 @tvm.transform.module_pass(opt_level=0, name="KeepReducedDims")
@@ -25,10 +25,10 @@ class KeepReducedDims:
         def rewrite(builder: relax.BlockBuilder, var: relax.Var, expr: Any) -> Any:
             if df.op_name(expr) != "relax.mean" or expr.attrs.keepdims:
                 return expr
-            rank, axes = len(df.shape_of(expr.args[0])), reduced_axes(expr)
-            if rank < 3 or axes != tuple(range(2, rank)):
+            if not reduces_positions(expr):
                 return expr
-            pooled = builder.emit(relax.op.mean(expr.args[0], list(axes), keepdims=True))
+            axes = list(reduced_axes(expr))
+            pooled = builder.emit(relax.op.mean(expr.args[0], axes, keepdims=True))
             return reshape(pooled, df.shape_of(var))
 
         return df.rebuild(mod, rewrite)

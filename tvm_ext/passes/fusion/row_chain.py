@@ -9,7 +9,7 @@ from typing import Any
 from tvm.ir import GenericConst
 
 from tvm_ext.passes import dataflow as df
-from tvm_ext.passes.axes import reduced_axes
+from tvm_ext.passes.axes import reduces_positions
 from tvm_ext.passes.fusion.attention_chain import has_rows
 from tvm_ext.passes.fusion.capabilities import NORMALIZATIONS
 from tvm_ext.passes.fusion.kernel_parts import KernelForm
@@ -72,8 +72,7 @@ def is_global_pool(expr: Any) -> bool:
         return False
     shape, out = df.shape_of(expr.args[0]), df.shape_of(expr)
     if name == "relax.mean":
-        spatial = tuple(range(2, len(shape)))
-        return bool(spatial) and reduced_axes(expr) == spatial and len(out) == len(shape)
+        return reduces_positions(expr) and len(out) == len(shape)
     if not str(expr.attrs.layout).startswith("NC") or any(n != 1 for n in out[2:]):
         return False
     if name.startswith(_ADAPTIVE):
