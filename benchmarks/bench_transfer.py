@@ -1,7 +1,8 @@
 """Transfer tuning against MetaSchedule's search: speed-up, its share, and the time that it takes.
 
 Run ``python -m benchmarks.bench_transfer [--pairs MODEL:DONOR,...] [--search S] [--transfer S]
-[--write]``. Gibson and Cano (PACT 2022), tables 6.3 and 6.4 of the thesis.
+[--write]``. Rows are kept in transfer.json, so that a table of many hours may take several runs, on
+one machine or more. Gibson and Cano (PACT 2022), tables 6.3 and 6.4 of the thesis.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -18,10 +18,8 @@ from rich.console import Console
 from benchmarks import results
 from benchmarks.harness import geometric_mean
 from benchmarks.machine import describe_machine
+from benchmarks.transfer_rows import Row, conditions, keep_row, machines, read_rows
 from benchmarks.tvm_threads import prepare_tvm_threads
-
-if TYPE_CHECKING:
-    from benchmarks.transfer_row import Row
 
 # A model and the donor of its schedules, as in table 6.2 where there are both.
 PAIRS = (
@@ -31,16 +29,17 @@ PAIRS = (
     ("minilm", "minilm_256"), ("minilm_256", "minilm"),
 )  # fmt: skip
 STARTS = ("TVM's default", "our plan")
+ROWS = results.RESULTS.with_name("transfer.json")
 PLOT = results.RESULTS.with_name("transfer.png")
 HEADER = (
     "model", "donor", "start, ms", "search, ms", "transfer, ms", "unmeasured, ms", "search, x",
     "transfer, x", "unmeasured, x", "share", "share unmeasured", "search, s", "transfer, s",
-    "of the search's time", "search's time to match",
+    "of the search's time", "search's time to match", "machine",
 )  # fmt: skip
 
 
-def cells(row: Row) -> list[str]:
-    """One line under `HEADER`."""
+def cells(row: Row, machine: str) -> list[str]:
+    """One line under `HEADER`; `machine` is the letter of the row's."""
     match = row.time_to_match()
     return [
         row.model, row.donor,
@@ -50,26 +49,26 @@ def cells(row: Row) -> list[str]:
         f"{row.ways['search'].seconds:.0f} ({row.ways['search'].candidates})",
         f"{row.ways['transfer'].seconds:.0f} ({row.ways['transfer'].candidates})",
         f"{row.time_share():.1%}", "never" if np.isinf(match) else f"{match:.1f}x",
+        machine,
     ]  # fmt: skip
 
 
-def section(
-    rows: Sequence[Row], budget: tuple[float, float], machine: dict[str, Any], threads: int
-) -> str:
+def section(rows: Sequence[Row]) -> str:
     """Return the section of RESULTS.md."""
-    search_s, transfer_s = budget
+    letters = machines(rows)
     parts = [
         "## Transfer tuning",
-        f"`python -m benchmarks.bench_transfer` on {machine['cpu']}, {', '.join(machine['isa'])}, "
-        f"{threads} thread{'s' if threads > 1 else ''}. The search is MetaSchedule's, on our "
-        f"runner, which measures for {search_s:.0f} s; transfer takes the donor's records, which "
-        f"were searched for as long, and measures for {transfer_s:.0f} s; unmeasured is "
-        "`budget_s=0`. Seconds are wall time with all builds and the comparison of whole models; "
-        "the number of candidates stands behind. x is the speed-up over the start, share is that "
-        "of the search's speed-up. The last column is how much of transfer's time the search "
-        "needs until its estimate of the model is as low as transfer's; never means: not within "
-        "its budget. Rounds of all versions alternate; outputs agree with the start's within "
-        "1e-3 of the largest magnitude.",
+        "`python -m benchmarks.bench_transfer`. The search is MetaSchedule's, on our runner; "
+        "transfer takes the donor's records, which were searched for as long; unmeasured is "
+        "`budget_s=0`. Seconds are wall time with all builds and the comparison of whole models, "
+        "beside those in which candidates are measured; the number of candidates stands behind. x "
+        "is the speed-up over the start, share is that of the search's speed-up. The last but one "
+        "column is how much of transfer's time the search needs until its estimate of the model is "
+        "as low as transfer's; never means: not within its budget. Rounds of all versions "
+        "alternate; outputs agree with the start's within 1e-3 of the largest magnitude. Machines, "
+        "and for how long each way measures there: "
+        + "; ".join(f"**{letter}** {text}" for text, letter in letters.items())
+        + ".",
     ]
     for start in STARTS:
         own = [row for row in rows if row.start == start]
@@ -77,7 +76,7 @@ def section(
             continue
         parts += [
             f"From {start}" + (", loops without a schedule:" if start == STARTS[0] else ":"),
-            results.markdown_table(HEADER, [cells(row) for row in own]),
+            results.markdown_table(HEADER, [cells(row, letters[conditions(row)]) for row in own]),
             _summary(own),
         ]
     if PLOT.exists():
@@ -154,21 +153,22 @@ def main(
     from tvm_ext.target import resolve
 
     console = Console()
-    rows: list[Row] = []
+    rows = read_rows(ROWS) if write else []
+    ran_on = f"{machine['cpu']}, {', '.join(machine['isa'])}, {threads} thread{'s' if threads > 1 else ''}"
     with tempfile.TemporaryDirectory() as temporary:
-        bench = Bench(work_dir or Path(temporary), resolve(), Budget(search_s, transfer_s))
+        bench = Bench(work_dir or Path(temporary), resolve(), Budget(search_s, transfer_s), ran_on)
         for model, donor in _pairs(pairs) if pairs else PAIRS:
             for start in STARTS:
                 row = bench.row(model, donor, start)
-                rows.append(row)
-                console.print(f"{start}: {', '.join(cells(row))}", markup=False)
+                console.print(f"{start}: {', '.join(cells(row, ''))}", markup=False)
                 if write:
                     # A run of hours that is stopped leaves what it has.
+                    rows = keep_row(row, ROWS)
                     PLOT.write_bytes(plot(rows))
-                    results.write_section(
-                        "transfer", section(rows, (search_s, transfer_s), machine, threads)
-                    )
-    console.print(section(rows, (search_s, transfer_s), machine, threads), markup=False)
+                    results.write_section("transfer", section(rows))
+                else:
+                    rows.append(row)
+    console.print(section(rows), markup=False)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import tvm_ext
 from benchmarks import harness, zoo
 from benchmarks.naive_plan import naive_plan
+from benchmarks.transfer_rows import Row, Spent
 from tvm_ext import planner
 from tvm_ext.grouped_model import GroupedModel, grouped
 from tvm_ext.plan import Plan
@@ -46,80 +46,14 @@ class Way:
     Attributes
     ----------
     plan : Plan
-    seconds : float
-        Wall time, builds and the comparison of whole models included.
-    candidates : int
-        Measured.
-    curve : list of (float, float)
-        Seconds since the start, and the estimate of the model's latency in ms by then.
+    spent : Spent
     changed : int
         Layers with another schedule than at the start.
     """
 
     plan: Plan
-    seconds: float
-    candidates: int
-    curve: list[tuple[float, float]] = field(repr=False)
+    spent: Spent
     changed: int
-
-
-@dataclass(frozen=True)
-class SearchTime:
-    """What a search took, kept beside its records: seconds, candidates, and a `Way`'s curve."""
-
-    seconds: float
-    candidates: int
-    curve: list[tuple[float, float]]
-
-    @staticmethod
-    def read(path: Path) -> SearchTime:
-        kept = json.loads(path.read_text())
-        return SearchTime(kept["seconds"], kept["candidates"], [(a, b) for a, b in kept["curve"]])
-
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
-
-
-@dataclass(frozen=True)
-class Row:
-    """A model from one starting point.
-
-    Attributes
-    ----------
-    model, donor, start : str
-    ways : dict of str to Way
-        ``"search"``, ``"transfer"``, ``"unmeasured"``.
-    ms : dict of str to float
-        Median latency, ``"start"`` and each way.
-    ratios : dict of str to float
-        Speed-up over the start: medians of the rounds' ratios.
-    """
-
-    model: str
-    donor: str
-    start: str
-    ways: dict[str, Way]
-    ms: dict[str, float]
-    ratios: dict[str, float]
-
-    def share(self, way: str) -> float:
-        """Of the search's speed-up, what a way reaches."""
-        return self.ratios[way] / self.ratios["search"]
-
-    def time_share(self) -> float:
-        """Seconds that transfer takes by those of the search."""
-        return self.ways["transfer"].seconds / self.ways["search"].seconds
-
-    def time_to_match(self) -> float:
-        """Seconds until the search's estimate is as low as transfer's last, by transfer's seconds.
-
-        Infinite if it never is.
-        """
-        reached = self.ways["transfer"].curve[-1][1]
-        for seconds, ms in self.ways["search"].curve:
-            if ms <= reached:
-                return seconds / self.ways["transfer"].seconds
-        return float("inf")
 
 
 class Bench:
@@ -130,12 +64,12 @@ class Bench:
     """
 
     def __init__(
-        self, folder: Path, cpu: CpuTarget, budget: Budget,
+        self, folder: Path, cpu: CpuTarget, budget: Budget, machine: str,
         load: Callable[[str], Any] = zoo.path,
         inputs: Callable[[str], Any] = zoo.sample_inputs,
         options: TuningOptions | None = None,
     ) -> None:  # fmt: skip
-        self._folder, self._cpu, self.budget = folder, cpu, budget
+        self._folder, self._cpu, self.budget, self._machine = folder, cpu, budget, machine
         self._options = options
         self._load, self._inputs = load, inputs
         self._searched: dict[str, Way] = {}
@@ -146,23 +80,23 @@ class Bench:
         if model not in self._searched:
             start, spent = self._start(model, "TVM's default"), self._work_dir(model) / SPENT
             if spent.exists():
-                self._searched[model] = self._chosen(model, start, SearchTime.read(spent))
+                self._searched[model] = self._chosen(model, start, Spent.read(spent))
             else:
                 found = self._tune(
                     model, start, method="search", budget_s=self.budget.search_s,
                     trials=self.budget.trials, work_dir=self._work_dir(model),
                 )  # fmt: skip
-                SearchTime(found.seconds, found.candidates, found.curve).write(spent)
+                found.spent.write(spent)
                 self._searched[model] = found
         return self._searched[model]
 
-    def _chosen(self, model: str, start: Plan, spent: SearchTime) -> Way:
+    def _chosen(self, model: str, start: Plan, spent: Spent) -> Way:
         """What the records of a search give from a start; they took as long to find as they did."""
         found = self._tune(
             model, start, method="search", trials=max(spent.candidates, 1),
             work_dir=self._work_dir(model),
         )  # fmt: skip
-        return Way(found.plan, spent.seconds, spent.candidates, spent.curve, found.changed)
+        return replace(found, spent=spent)
 
     def row(self, model: str, donor: str, start: str) -> Row:
         """Measure a model from a starting point, ``"TVM's default"`` or ``"our plan"``."""
@@ -170,8 +104,7 @@ class Bench:
         search = self.search(model)
         first = self._start(model, start)
         if start != "TVM's default":
-            spent = SearchTime(search.seconds, search.candidates, search.curve)
-            search = self._chosen(model, first, spent)
+            search = self._chosen(model, first, search.spent)
         ways = {"search": search}
         donors = [self._work_dir(donor)]
         for name, budget_s in (("transfer", self.budget.transfer_s), ("unmeasured", 0.0)):
@@ -179,7 +112,11 @@ class Bench:
                 model, first, method="transfer", donors=donors, budget_s=budget_s
             )
         ms, ratios = self._timed(model, {"start": first, **{k: w.plan for k, w in ways.items()}})
-        return Row(model, donor, start, ways, ms, ratios)
+        spent = {name: way.spent for name, way in ways.items()}
+        return Row(
+            model, donor, start, spent, ms, ratios,
+            self.budget.search_s, self.budget.transfer_s, self._machine,
+        )  # fmt: skip
 
     def _work_dir(self, model: str) -> Path:
         return self._folder / model
@@ -213,7 +150,8 @@ class Bench:
         )
         seconds = time.perf_counter() - begin
         changed = sum(a.params != b.params for a, b in zip(plan, start, strict=True))
-        return Way(plan, seconds, measured[0], curve or [(seconds, float("nan"))], changed)
+        spent = Spent(seconds, measured[0], curve or [(seconds, float("nan"))])
+        return Way(plan, spent, changed)
 
     def _timed(
         self, name: str, plans: dict[str, Plan]

@@ -1,11 +1,7 @@
 """Product of one row with a constant matrix of scattered zeros.
 
 Vectors hold neighbouring outputs, and each has columns of its own (`SortedPanels`), so what is
-multiplied has to be gathered from the row. Gather instructions are no faster than the loads that
-they stand for, and slower where processors were patched against leaks through them. So vectors of
-four lanes are put together, lane by lane. Columns are two bytes each where that is enough, as the
-bytes of weights and columns bind large layers; four of them are read as one number and taken apart
-by shifts, because reading each would be half of all loads.
+multiplied has to be gathered from the row (`sparse_product_gather`).
 
 What is stored as a zero, to fill panels, is multiplied as any other weight.
 """
@@ -27,18 +23,13 @@ from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
 from tvm_ext.schedules.pointer_run import pointer_run
 from tvm_ext.schedules.sparse_product_costs import in_seconds, traffic
-from tvm_ext.schedules.sparse_product_sorted import SortedPanels
+from tvm_ext.schedules.sparse_product_gather import GatheredSums, gather_cycles
+from tvm_ext.schedules.sparse_product_sorted import SortedPanels, equal_rows
 from tvm_ext.schedules.sparse_product_store import each_vector
 from tvm_ext.schedules.sparse_product_weights import column_dtype, filters, sparse_right_side
 from tvm_ext.target import CpuTarget
 
-# Lanes that one vector gathers, whatever the target's vectors are.
-_LANES = 4
 _ROWS = (4, 8, 16)
-_WORD_BITS = 64
-# Cycles that a nonzero takes, and a panel beside them.
-_GATHER_CYCLES = 0.85
-_PANEL_CYCLES = 25.0
 
 
 @register
@@ -78,7 +69,7 @@ class SparseGemv(Algorithm[MatmulWorkload]):
         panels = -(-w.n // params["outputs"])
         # The longest row of a sorted panel has little more than the mean.
         stored = w.sparsity.nonzeros + 0.5 * params["outputs"] * panels
-        cycles = _GATHER_CYCLES * stored + _PANEL_CYCLES * panels
+        cycles = gather_cycles(stored, panels)
         nbytes = stored * (4 + np.dtype(column_dtype(w.k)).itemsize)
         return (
             in_seconds(cycles / cores, target)
@@ -94,9 +85,9 @@ class SparseGemv(Algorithm[MatmulWorkload]):
         weights: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         matrix = filters(workload, weights[0])
-        panels = SortedPanels.from_dense(matrix, params["outputs"], params["pieces"])
-        columns = panels.columns.astype(column_dtype(workload.k))
-        return [panels.values, columns, panels.pointers, panels.places, panels.shares]
+        shares = equal_rows(matrix, params["outputs"], params["pieces"])
+        panels = SortedPanels.from_dense(matrix, params["outputs"], shares)
+        return _sums(workload, params).pack(panels)
 
     def kernel(
         self,
@@ -110,60 +101,28 @@ class SparseGemv(Algorithm[MatmulWorkload]):
 
 def _emit(w: MatmulWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the parallel tasks."""
-    f, dtype = fold_batch(w), column_dtype(w.k)
-    size, pieces = params["outputs"], params["pieces"]
-    panels, bits = -(-w.n // size), 8 * np.dtype(dtype).itemsize
-    steps = tirx.Var("steps", "int32")
-
+    f, size, sums = fold_batch(w), params["outputs"], _sums(w, params)
     left = emit.argument("left", w.lhs_shape)
-    values = emit.argument("values", (steps, size))
-    columns = emit.argument("columns", (steps, size), dtype)
-    pointers = emit.argument("pointers", (panels + 1,), "int32")
-    places = emit.argument("places", (w.n,), "int32")
-    shares = emit.argument("shares", (pieces + 1,), "int32")
+    sums.declare()
     operands = declare_operands(w.epilogue, 0)
     out = emit.argument("out", w.out_shape)
     left = emit.view(left, (prod(w.lhs_shape),))
     out = emit.view(out, (prod(w.out_shape),))
-    words = emit.view(columns, (steps, size * bits // _WORD_BITS), "uint64")
+    sums.view()
     finish = rowwise_epilogue(w.epilogue, operands, w.out.shape)
 
-    def gather(step: Any, first: int) -> Any:
-        """What the columns of the outputs from `first` on find in the row."""
-        vector = T.alloc_buffer((_LANES,), "float32", scope="global")
-        for lane in range(_LANES):
-            word, shift = divmod((first + lane) * bits, _WORD_BITS)
-            if lane == 0 or shift == 0:
-                held = emit.hold(words[step, word])
-            column = (held >> tirx.const(shift, "uint64")) & tirx.const((1 << bits) - 1, "uint64")
-            T.buffer_store(vector, left[f.lhs.index((0, T.cast(column, "int32")))], [lane])
-        return vector
-
-    with emit.parallel_tasks(pieces) as (piece,):
-        line = emit.workspace((panels * size,))
+    with emit.parallel_tasks(params["pieces"]) as (piece,):
+        total = sums.task(piece, lambda column: left[f.lhs.index((0, column))])
 
         def store(column: Any, lanes: int) -> None:
             with emit.loop(lanes, "vectorized") as lane:
-                value = finish(0, column + lane, line[places[column + lane]])
+                value = finish(0, column + lane, total(column + lane))
                 T.buffer_store(out, value, [f.out.index((0, column + lane))])
 
-        with pointer_run(shares, piece) as panel:
-            sums = [emit.RegisterTile(1, 1, _LANES) for _ in range(0, size, _LANES)]
-            for acc in sums:
-                acc.zero()
-            with pointer_run(pointers, panel) as step:
-                for first, acc in zip(range(0, size, _LANES), sums, strict=True):
-                    vector = gather(step, first)
-                    acc.fill(
-                        lambda r, c, lane, acc=acc, first=first, vector=vector: (
-                            acc.get(r, c, lane) + values[step, first + lane] * vector[lane]
-                        )
-                    )
-            for first, acc in zip(range(0, size, _LANES), sums, strict=True):
-                acc.each(
-                    lambda r, c, lane, acc=acc, first=first: T.buffer_store(
-                        line, acc.get(r, c, lane), [panel * size + first + lane]
-                    )
-                )
-        with pointer_run(shares, piece) as panel:
+        with pointer_run(sums.shares, piece) as panel:
             each_vector(panel, size, w.n, target.lanes, store)
+
+
+def _sums(w: MatmulWorkload, params: Params) -> GatheredSums:
+    size = params["outputs"]
+    return GatheredSums(w.n, w.k, size, -(-w.n // size), params["pieces"])

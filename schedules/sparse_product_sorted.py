@@ -44,7 +44,7 @@ class SortedPanels:
     shares: np.ndarray
 
     @classmethod
-    def from_dense(cls, matrix: np.ndarray, rows: int, pieces: int) -> SortedPanels:
+    def from_dense(cls, matrix: np.ndarray, rows: int, shares: np.ndarray) -> SortedPanels:
         """The values other than zero (NaN is one).
 
         Parameters
@@ -53,15 +53,13 @@ class SortedPanels:
             (rows, columns).
         rows : int
             Of a panel.
-        pieces : int
-            Shares.
+        shares : ndarray of int
+            (pieces + 1,): the panels of each share, such as `equal_rows` gives.
         """
         n, width = matrix.shape
         panels = -(-n // rows)
         padded = np.pad(matrix, [(0, panels * rows - n), (0, 0)])
         counts = np.count_nonzero(padded, axis=1)
-        running = np.cumsum(counts.reshape(panels, rows).sum(axis=1))
-        shares = equal_shares(np.concatenate([[0], running]), pieces)
         share = np.searchsorted(shares, np.arange(len(padded)) // rows, side="right")
         order = np.lexsort((-counts, share))
         places = np.empty(len(order), "int32")
@@ -79,7 +77,7 @@ class SortedPanels:
         values = np.zeros(columns.shape, matrix.dtype)
         columns[step, row % rows] = column
         values[step, row % rows] = padded[row, column]
-        return cls((n, width), values, columns, pointers, places[:n], shares)
+        return cls((n, width), values, columns, pointers, places[:n], shares.astype("int32"))
 
     def to_dense(self) -> np.ndarray:
         """The matrix."""
@@ -89,3 +87,10 @@ class SortedPanels:
         # Zeros that are stored share a column with a value.
         np.add.at(dense, (panel[:, None], np.arange(rows), self.columns), self.values)
         return dense.reshape(panels * rows, -1)[self.places]
+
+
+def equal_rows(matrix: np.ndarray, rows: int, pieces: int) -> np.ndarray:
+    """Shares of the panels of `rows` rows with about as many nonzeros each: (pieces + 1,)."""
+    panels = -(-len(matrix) // rows)
+    counts = np.pad(np.count_nonzero(matrix, axis=1), (0, panels * rows - len(matrix)))
+    return equal_shares(run_pointers(counts.reshape(panels, rows).sum(axis=1)), pieces)

@@ -23,6 +23,13 @@ def store(buffer: Any, value: tirx.Expr, index: list[Any], lanes: int) -> None:
         lane_transpose.store_vector(buffer, value, index, lanes)
 
 
+def hold(value: tirx.Expr, dtype: str, lanes: int) -> tirx.Expr:
+    """A vector computed once, here, however often the result is used; it can be stored to."""
+    buffer = T.alloc_buffer((lanes,), dtype, scope="global")
+    store(buffer, value, [0], lanes)
+    return load(buffer, [0], lanes)
+
+
 def spread(value: tirx.Expr, lanes: int) -> tirx.Expr:
     """A scalar in every lane."""
     return value if lanes == 1 else tirx.Broadcast(value, lanes)
