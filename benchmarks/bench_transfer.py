@@ -154,7 +154,8 @@ def main(
 
     console = Console()
     rows = read_rows(ROWS) if write else []
-    ran_on = f"{machine['cpu']}, {', '.join(machine['isa'])}, {threads} thread{'s' if threads > 1 else ''}"
+    plural = "s" if threads > 1 else ""
+    ran_on = f"{machine['cpu']}, {', '.join(machine['isa'])}, {threads} thread{plural}"
     with tempfile.TemporaryDirectory() as temporary:
         bench = Bench(work_dir or Path(temporary), resolve(), Budget(search_s, transfer_s), ran_on)
         for model, donor in _pairs(pairs) if pairs else PAIRS:

@@ -47,7 +47,8 @@ class SparseConv(Algorithm[ConvWorkload]):
 
     Parameters of the plan: `channels` of a panel and `vectors` of positions in registers; `chunk`
     rows (or positions, when the kernel is 1x1) that a task computes; `depth` input channels that it
-    takes at a time, so that they fit the first cache; `pieces` parts of the panels, equal in what
+    takes at a time, so that they fit the first cache; `shifted`, whether it copies them for each
+    column of the kernel, so that vectors are aligned; `pieces` parts of the panels, equal in what
     they keep, that threads share.
     """
 
@@ -67,13 +68,15 @@ class SparseConv(Algorithm[ConvWorkload]):
     def space(self, workload: ConvWorkload, target: CpuTarget) -> dict[str, tuple[Any, ...]]:
         w = workload
         extent = SparseGeometry.of(w, 1).extent
-        whole = SparseGeometry.of(w, extent)
-        tiles = legal_tiles(self._panels(w), whole.positions, w.out_channels, target)
+        whole = [SparseGeometry.of(w, extent, shifted=s) for s in _shifts(w)]
+        most = max(g.positions for g in whole)
+        tiles = legal_tiles(self._panels(w), most, w.out_channels, target)
         return {
             "channels": tuple(sorted({t.channels for t in tiles})),
             "vectors": tuple(sorted({t.vectors for t in tiles})),
             "chunk": tuple(range(1, extent + 1)),
             "depth": cuts.divisors(w.in_channels),
+            "shifted": _shifts(w),
             "pieces": tuple(range(1, self._most_pieces(w) + 1)),
         }
 
@@ -85,14 +88,15 @@ class SparseConv(Algorithm[ConvWorkload]):
             chunk = -(-extent // count)
             if SparseGeometry.of(w, 1).flat:
                 chunk = min(extent, -(-chunk // target.lanes) * target.lanes)
-            g = SparseGeometry.of(w, chunk)
-            for tile, depth in product(self._tiles(w, g, target), _depths(g, target)):
-                for pieces in sorted({1, min(target.cores, self._most_pieces(w))}):
-                    params = {
-                        "channels": tile.channels, "vectors": tile.vectors, "chunk": chunk,
-                        "depth": depth, "pieces": pieces,
-                    }  # fmt: skip
-                    options.append((self.cost(w, params, target), count * pieces, params))
+            for shifted in _shifts(w):
+                g = SparseGeometry.of(w, chunk, shifted=shifted)
+                for tile, depth in product(self._tiles(w, g, target), _depths(g, target)):
+                    for pieces in sorted({1, min(target.cores, self._most_pieces(w))}):
+                        params = {
+                            "channels": tile.channels, "vectors": tile.vectors, "chunk": chunk,
+                            "depth": depth, "shifted": shifted, "pieces": pieces,
+                        }  # fmt: skip
+                        options.append((self.cost(w, params, target), count * pieces, params))
         return min(options, key=lambda option: option[:2])[-1]
 
     def _tiles(self, w: ConvWorkload, g: SparseGeometry, target: CpuTarget) -> list[SparseTile]:
@@ -100,7 +104,7 @@ class SparseConv(Algorithm[ConvWorkload]):
         vectors = -(-g.positions // target.lanes)
         best: dict[int, tuple[float, SparseTile]] = {}
         for tile in legal_tiles(self._panels(w), g.positions, w.out_channels, target):
-            cycles = pass_cycles(tile, vectors, g.flat, target)
+            cycles = pass_cycles(tile, vectors, g.lines(target.unit_lanes), target)
             if tile.channels not in best or cycles < best[tile.channels][0]:
                 best[tile.channels] = cycles, tile
         return [tile for _, tile in best.values()]
@@ -111,15 +115,16 @@ class SparseConv(Algorithm[ConvWorkload]):
         vectors = -(-g.positions // target.lanes)
         kept = w.sparsity.kept(tile.channels)
         count, pieces = tasks(w, g), params["pieces"]
-        cycles = kept * pass_cycles(tile, vectors, g.flat, target)
+        cycles = kept * pass_cycles(tile, vectors, g.lines(target.unit_lanes), target)
         # Vectors that come from the second cache, and sums that wait in it.
-        cycles += kept * vectors * _L2_CYCLES * costs.beyond(4 * g.size, target.l1d / 2, target.l1d)
+        others = kept * vectors * _L2_CYCLES * costs.beyond(4 * g.size, target.l1d / 2, target.l1d)
         runs = -(-w.out_channels // tile.channels) * -(-vectors // tile.vectors)
         waiting = _RUN_CYCLES * runs + _WAIT_CYCLES * vectors * w.out_channels
-        cycles += (w.in_channels // g.channels - 1) * waiting
-        cycles += _COPY_CYCLES * pieces * w.in_channels * g.plane / target.lanes
-        cycles += _FINISH_CYCLES * vectors * w.out_channels
-        # Two vectors of multiply-adds a cycle are the peak.
+        others += (w.in_channels // g.channels - 1) * waiting
+        others += _COPY_CYCLES * pieces * w.in_channels * g.plane / target.lanes
+        others += _FINISH_CYCLES * vectors * w.out_channels
+        # Two vectors of multiply-adds a cycle are the peak; with two passes it's two of the core's.
+        cycles += others * target.unit_lanes / target.lanes
         work = count * (cycles * 4 * target.lanes / target.fma_peak + pieces * _TASK_SECONDS)
         nbytes = 4 * kept * (tile.channels + 1)
         work += costs.reread(nbytes, count, target)
@@ -168,6 +173,11 @@ class SparseConv(Algorithm[ConvWorkload]):
         self, workload: ConvWorkload, params: Params, target: CpuTarget, layout: tuple[int, int]
     ) -> tirx.PrimFunc:
         return emit.build(lambda: emit_sparse_conv(workload, params, target))
+
+
+def _shifts(w: ConvWorkload) -> tuple[bool, ...]:
+    """Whether planes may be shifted; with one tap in a row they would be the same."""
+    return (False, True) if w.kernel[-1] > 1 else (False,)
 
 
 def _depths(g: SparseGeometry, target: CpuTarget) -> list[int]:

@@ -28,7 +28,8 @@ from tvm_ext.target import CpuTarget
 
 def geometry(w: ConvWorkload, params: Params, target: CpuTarget) -> SparseGeometry:
     """The geometry of the plan's tasks."""
-    return SparseGeometry.of(w, params["chunk"], params["vectors"] * target.lanes, params["depth"])
+    slack = params["vectors"] * target.lanes
+    return SparseGeometry.of(w, params["chunk"], slack, params["depth"], params["shifted"])
 
 
 def emit_sparse_conv(w: ConvWorkload, params: Params, target: CpuTarget) -> None:

@@ -4,12 +4,16 @@ A task has a planar copy of the rows that it needs, padded, one plane a channel.
 apart into phases, so that neighbouring positions of the output always read neighbours: the element
 that a column gives to position p is at `offset(column) + p`. Positions are those of the output's
 rows one after the other, with the few columns between them that only the input has.
+
+Vectors of positions then start anywhere in a cache line, and most lie in two. With `shifted` planes
+each tap of the last dimension has a phase of its own, which starts at the element that the tap
+gives to a row's first position: as many copies as the kernel is wide, whose rows can be aligned.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -18,6 +22,8 @@ from tvm_ext.schedules.conv_workload import ConvWorkload
 from tvm_ext.schedules.workload import Shape
 
 _LINE = 16  # float32 values in a cache line
+# Share of a shifted row that may be added to align the next.
+_MOST_ADDED = 0.15
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class SparseGeometry:
     chunk : int
     slack : int
         Elements after the last plane that vectors may reach into.
+    shifted : bool
     """
 
     channels: int
@@ -49,11 +56,13 @@ class SparseGeometry:
     flat: bool
     chunk: int
     slack: int = 0
+    shifted: bool = False
 
     @staticmethod
     def of(
-        w: ConvWorkload, chunk: int, slack: int = 0, channels: int | None = None
-    ) -> SparseGeometry:
+        w: ConvWorkload, chunk: int, slack: int = 0, channels: int | None = None,
+        shifted: bool = False,
+    ) -> SparseGeometry:  # fmt: skip
         w = lifted(w)
         channels = channels or w.in_channels
         if pointwise(w) and set(w.strides) == {1}:
@@ -61,7 +70,7 @@ class SparseGeometry:
             return SparseGeometry(channels, row, row, one, one, one, (0, 0), True, chunk, slack)
         return SparseGeometry(
             channels, w.spatial, w.conv_spatial, w.kernel, w.strides, w.dilation,
-            w.pad_before, False, chunk, slack,
+            w.pad_before, False, chunk, slack, shifted,
         )  # fmt: skip
 
     @property
@@ -73,12 +82,16 @@ class SparseGeometry:
     def phases(self) -> Shape:
         """For each dimension, the parts that the stride takes the input apart into.
 
-        Only those that a tap reads, which are the first ones, or all.
+        Only those that a tap reads, which are the first ones, or all. Shifted planes have one for
+        each element that the last dimension's taps reach.
         """
-        return tuple(
+        counts = [
             1 + max(t * d % s for t in range(k))
             for k, d, s in zip(self.kernel, self.dilation, self.stride, strict=True)
-        )
+        ]
+        if self.shifted:
+            counts[-1] = 1 + (self.kernel[-1] - 1) * self.dilation[-1]
+        return tuple(counts)
 
     @property
     def copied(self) -> Shape:
@@ -86,15 +99,27 @@ class SparseGeometry:
         if self.flat:
             return (1, self.chunk)
         counts = (*(1,) * (len(self.out) - 2), self.chunk, self.out[-1])
-        return tuple(
+        extents = [
             n + d * (k - 1) // s
             for n, d, k, s in zip(counts, self.dilation, self.kernel, self.stride, strict=True)
-        )
+        ]
+        if self.shifted:
+            extents[-1] = _aligned(self.out[-1])
+        return tuple(extents)
 
     @property
     def pitch(self) -> int:
         """Positions from one row of the output to the next."""
         return self.copied[-1]
+
+    def lines(self, lanes: int) -> float:
+        """Cache lines that `lanes` positions, loaded at once, lie in, on average."""
+        if self.flat:
+            return 1.0
+        # What the places are multiples of where vectors of a tap start.
+        step = gcd(self.pitch, lanes, _LINE) if self.shifted else 1
+        starts = range(0, _LINE, step)
+        return 1 + sum(start + lanes > _LINE for start in starts) / len(starts)
 
     @property
     def positions(self) -> int:
@@ -133,8 +158,19 @@ class SparseGeometry:
         taps = []
         for tap in np.ndindex(*self.kernel):
             reach = [t * d for t, d in zip(tap, self.dilation, strict=True)]
-            phase = tuple(r % s for r, s in zip(reach, self.stride, strict=True))
-            at = tuple(r // s for r, s in zip(reach, self.stride, strict=True))
-            taps.append(self.place(phase, at))
+            phase = [r % s for r, s in zip(reach, self.stride, strict=True)]
+            at = [r // s for r, s in zip(reach, self.stride, strict=True)]
+            if self.shifted:
+                phase[-1], at[-1] = reach[-1], 0
+            taps.append(self.place(tuple(phase), tuple(at)))
         every = np.arange(self.channels)[:, None] * self.plane + np.array(taps)
         return every.astype("int32")
+
+
+def _aligned(width: int) -> int:
+    """A row's elements: up to a cache line's end, or to half a line's, if those are few more."""
+    for step in (_LINE, _LINE // 2):
+        padded = -(-width // step) * step
+        if padded - width <= _MOST_ADDED * padded:
+            return padded
+    return width

@@ -173,5 +173,5 @@ class SparsePanels(Algorithm[MatmulWorkload]):
 def _column_cycles(outputs: int, vectors: int, target: CpuTarget) -> float:
     """Cycles for one column of a tile, whose rows are in the L1 cache."""
     if side_by_side(outputs * vectors) == 1:
-        return SparseTile(outputs, vectors).cycles(True, target)
+        return SparseTile(outputs, vectors).cycles(1.0, target)
     return max((outputs + vectors + 1) / _LINES, latency_cycles(outputs * vectors))

@@ -10,10 +10,11 @@ from tvm_ext.target import CpuTarget
 
 _FMA_PIPES = 2
 _FMA_LATENCY = 4
-# Reads of a cache line a cycle, and instructions, that a core sustains beside multiply-adds.
-_LINES = 1.6
+# Reads of a cache line a cycle, by the passes of a vector through a unit, and instructions, that a
+# core sustains beside multiply-adds. A cycle is the time of two vectors of multiply-adds: with two
+# passes it's two of the core's.
+_LINES = {1: 1.6, 2: 2.0}
 _ISSUE = 3.2
-_LINE_BYTES = 64
 # Share of the shorter of loads and multiply-adds that isn't hidden behind the other.
 _EXPOSED = 0.3
 # Instructions of the loop over kept columns that aren't loads or multiply-adds.
@@ -27,21 +28,23 @@ class SparseTile:
     channels: int
     vectors: int
 
-    def cycles(self, aligned: bool, target: CpuTarget) -> float:
+    def cycles(self, lines: float, target: CpuTarget) -> float:
         """Cycles for one column: the tightest of four limits, and what loads and FMAs don't hide.
 
         Parameters
         ----------
-        aligned : bool
-            Whether vectors of positions start at cache lines. If not, some lie in two of them.
+        lines : float
+            Cache lines in which what is loaded at once lies: 1 where vectors are aligned.
         """
         count = self.channels * self.vectors
-        lines = 1.0 if aligned else 2.0 - (_LINE_BYTES - 4 * (target.lanes - 1)) / _LINE_BYTES
-        loads = (self.vectors * lines + self.channels + 1) / _LINES
+        passes = target.lanes // target.unit_lanes
+        loads = (self.vectors * lines + self.channels + 1) / _LINES[passes]
         multiply = count / _FMA_PIPES
         # A vector that is multiplied once is the multiply-add's own operand.
         separate = self.channels + (self.vectors if self.channels > 1 else 0)
-        tightest = max(multiply, loads, (count + separate + _LOOP) / _ISSUE, float(_FMA_LATENCY))
+        tightest = max(
+            multiply, loads, (count + separate + _LOOP) / (passes * _ISSUE), _FMA_LATENCY / passes
+        )
         return tightest + _EXPOSED * min(multiply, loads)
 
 
@@ -65,9 +68,9 @@ def legal_tiles(
     ]
 
 
-def pass_cycles(tile: SparseTile, vectors: int, aligned: bool, target: CpuTarget) -> float:
+def pass_cycles(tile: SparseTile, vectors: int, lines: float, target: CpuTarget) -> float:
     """Cycles in which all tiles of a row of `vectors` take one column."""
     return sum(
-        count * SparseTile(tile.channels, size).cycles(aligned, target)
+        count * SparseTile(tile.channels, size).cycles(lines, target)
         for count, size in split_extent(vectors, tile.vectors)
     )

@@ -25,6 +25,9 @@ PRECISIONS = ("highest", "high")
 _LLVM_OPTIONS = ("-misched-cyclicpath:bool=false",)
 # Cycles a second assumed for a CPU that isn't the host, where nothing can be measured.
 _NOMINAL_HZ = 3.0e9
+# CPUs with vectors of 512 bits that go through units of 256 in two passes (AMD's optimization guide
+# for family 19h models 10h and higher).
+_TWO_PASSES = ("znver4",)
 # Last-level cache over memory bandwidth, as one core sees them on desktop and server parts.
 _SHARED_FACTOR = 2.5
 # Memory bandwidth of several cores over that of one, as measured with two.
@@ -85,9 +88,15 @@ class CpuTarget:
         return f"{self.llvm.get('mcpu', 'generic')} ({self.isa}, {self.cores} cores{high})"
 
     @property
+    def unit_lanes(self) -> int:
+        """float32 values that a unit computes or loads at once: a vector, or half of one."""
+        halved = self.isa == "avx512" and self.llvm.get("mcpu") in _TWO_PASSES
+        return self.lanes // 2 if halved else self.lanes
+
+    @property
     def fma_peak(self) -> float:
         """Floating-point operations a second of one core: measured on the host, else nominal."""
-        return _measured(self._plain)[0] if self.is_host else 4 * self.lanes * _NOMINAL_HZ
+        return _measured(self._plain)[0] if self.is_host else 4 * self.unit_lanes * _NOMINAL_HZ
 
     @property
     def memory_bandwidth(self) -> float:

@@ -38,6 +38,23 @@ def test_matches_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shifted", [False, True])
+def test_shifted_or_not(name: str, shifted: bool) -> None:
+    """Strides, dilations, other dimensions; SMALL's rows stay 9 long, those of 14 become 16."""
+    padded = conv_workload(3, (5, 14), 8, 3, 1, 1)
+    workloads = {"9": SMALL, "14": padded, **{k: w for k, w in CASES.items() if w.kernel[-1] > 1}}
+    assert len(workloads) > 5
+    cases = {
+        key: sparse_case(
+            name, oracles.with_residual(w), sparse_weights(weight_shape(w), 0.8), shifted=shifted
+        )
+        for key, w in workloads.items()
+        if name == "csr" or w.out_channels % 2 == 0
+    }
+    oracles.agree(cases, TOLERANCE)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_any_density(name: str) -> None:
     weights = weights_of_densities(weight_shape(SMALL), empty=slice(3, 9))
     oracles.agree({key: sparse_case(name, SMALL, x) for key, x in weights.items()}, TOLERANCE)

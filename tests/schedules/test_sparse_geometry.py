@@ -23,11 +23,12 @@ WORKLOADS = {
 }
 
 
+@pytest.mark.parametrize("shifted", [False, True])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_offsets_reach_what_the_taps_read(name: str) -> None:
+def test_offsets_reach_what_the_taps_read(name: str, shifted: bool) -> None:
     """The copy is filled with numbers that say where in the padded input each element is from."""
     w = lifted(WORKLOADS[name])
-    g = SparseGeometry.of(w, 2)
+    g = SparseGeometry.of(w, 2, shifted=shifted)
     copy = np.full(g.size, -1)
     padded = [n + b + a + 99 for n, b, a in zip(w.spatial, w.pad_before, w.pad_after, strict=True)]
     first = (*(o - 1 for o in w.conv_spatial[:-2]), 1)  # the second row of the last slice
@@ -69,3 +70,27 @@ def test_phases_that_no_tap_reads_are_not_copied() -> None:
     g = SparseGeometry.of(WORKLOADS["1x1, strided"], 3)
     assert g.phases == (1, 1)
     assert g.copied == (3, 3)
+
+
+def test_shifted_rows_are_aligned_where_that_adds_little() -> None:
+    """56 positions in 64, 14 in 16, 8 in half a line; 20 stay, as neither 24 nor 32 is near."""
+    pitches = {}
+    for width in (8, 14, 20, 56):
+        w = conv_workload(2, (5, width), 4, 3, 1, 1)
+        g = SparseGeometry.of(w, 2, shifted=True)
+        assert g.phases == (1, 3)
+        pitches[width] = g.pitch
+        assert SparseGeometry.of(w, 2).pitch == width + 2
+    assert pitches == {8: 8, 14: 16, 20: 20, 56: 64}
+
+
+def test_lines_that_vectors_lie_in() -> None:
+    def lines(width: int, lanes: int, shifted: bool) -> float:
+        w = conv_workload(2, (5, width), 4, 3, 1, 1)
+        return SparseGeometry.of(w, 2, shifted=shifted).lines(lanes)
+
+    assert lines(16, 16, True) == lines(8, 8, True) == 1
+    assert lines(8, 16, True) == 1.5
+    assert lines(16, 16, False) == 1 + 15 / 16
+    assert lines(16, 8, False) == 1 + 7 / 16
+    assert SparseGeometry.of(conv_workload(5, (8, 8), 4, 1), 64).lines(16) == 1
