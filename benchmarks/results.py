@@ -63,6 +63,11 @@ def write_section(name: str, body: str, path: Path = RESULTS) -> None:
         text = head + section + rest.split(end)[1]
     else:
         raise ValueError(f"{path} has {counts[0]} begins and {counts[1]} ends of section {name!r}")
+    write_whole(text, path)
+
+
+def write_whole(text: str, path: Path) -> None:
+    """Put a text in the place of a file, which is never there in part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)

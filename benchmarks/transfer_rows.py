@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from benchmarks.results import write_whole
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,9 @@ class Spent:
         return Spent.of(json.loads(path.read_text()))
 
     @staticmethod
-    def of(kept: dict[str, object]) -> Spent:
+    def of(kept: dict[str, Any]) -> Spent:
         """From the fields, as JSON has them."""
-        curve = [(a, b) for a, b in kept["curve"]]  # type: ignore[attr-defined]
-        return Spent(**{**kept, "curve": curve})  # type: ignore[arg-type]
+        return Spent(kept["seconds"], kept["candidates"], [(a, b) for a, b in kept["curve"]])
 
     def write(self, path: Path) -> None:
         """As JSON."""
@@ -49,7 +50,7 @@ class Spent:
             for i, point in enumerate(self.curve)
             if i in (0, len(self.curve) - 1) or point[1] != self.curve[i - 1][1]
         ]
-        return Spent(self.seconds, self.candidates, kept)
+        return replace(self, curve=kept)
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,12 @@ def keep_row(row: Row, path: Path) -> list[Row]:
     list of Row
         All rows of the file.
     """
-    row = Row(**{**vars(row), "ways": {k: v.steps() for k, v in row.ways.items()}})
+    row = replace(row, ways={k: v.steps() for k, v in row.ways.items()})
     rows = {_key(r): r for r in read_rows(path)}
     rows[_key(row)] = row
     # A line a row, as the file is under version control.
     lines = ",\n".join(json.dumps(asdict(r)) for r in rows.values())
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(f"[\n{lines}\n]\n", path)
     return list(rows.values())
 
 

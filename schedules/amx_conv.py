@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tvm import tirx
 
-from tvm_ext.schedules import amx, cuts, emit
+from tvm_ext.schedules import amx, costs, cuts, emit
 from tvm_ext.schedules.amx_conv_kernel import band_extent, band_rows, emit_amx_conv
 from tvm_ext.schedules.amx_conv_stage import channel_groups
 from tvm_ext.schedules.amx_costs import Passes, best_cut
@@ -71,7 +71,7 @@ class AmxConv(Algorithm[ConvWorkload]):
         for rows in sorted({-(-height // bands) for bands in range(1, height + 1)} & set(legal)):
             positions = Planes.of(w, band_rows(w, rows)[1]).positions
             cut = best_cut(positions, blocks, DEFAULT_PRODUCTS)
-            for pieces in sorted({1, min(target.cores, -(-blocks // cut.across))}):
+            for pieces in costs.piece_counts(-(-blocks // cut.across), target):
                 params = {**cut.params, "rows": rows, "pieces": pieces}
                 options.append((self.cost(workload, params, target), params))
         return min(options, key=lambda option: option[0])[1]

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import amx, cuts, emit
+from tvm_ext.schedules import amx, costs, cuts, emit
 from tvm_ext.schedules.amx_costs import Passes, best_cut
 from tvm_ext.schedules.amx_product import (
     DEFAULT_PRODUCTS,
@@ -62,7 +62,7 @@ class AmxMatmul(Algorithm[MatmulWorkload]):
         most = -(-rows // amx.ROWS) * target.cores
         for chunk in sorted({-(-rows // chunks) for chunks in range(1, min(most, rows) + 1)}):
             cut = best_cut(chunk, _blocks(workload), DEFAULT_PRODUCTS)
-            for pieces in sorted({1, min(target.cores, -(-workload.n // cut.span))}):
+            for pieces in costs.piece_counts(-(-workload.n // cut.span), target):
                 params = {**cut.params, "chunk": chunk, "pieces": pieces}
                 options.append((self.cost(workload, params, target), params))
         return min(options, key=lambda option: option[0])[1]

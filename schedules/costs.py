@@ -19,6 +19,11 @@ def busy_cores(tasks: int, target: CpuTarget) -> float:
     return tasks / -(-tasks // target.cores)
 
 
+def piece_counts(most: int, target: CpuTarget) -> list[int]:
+    """Into how many pieces, up to `most`, work may be cut: none of it shared, or one a core."""
+    return sorted({1, min(target.cores, most)})
+
+
 def fork(cores: int) -> float:
     """Seconds that it costs to share work among `cores`."""
     return FORK_SECONDS if cores > 1 else 0.0

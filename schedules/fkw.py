@@ -95,7 +95,7 @@ class Fkw(Algorithm[ConvWorkload]):
                 tiles = {min(height, rows * fold * count) for count in (1, 2, 4)}
                 for chunk in sorted(tiles | {-(-height // count) for count in (1, 2, 3, 4)}):
                     for strip in strips:
-                        for pieces in sorted({1, min(target.cores, w.out_channels)}):
+                        for pieces in costs.piece_counts(w.out_channels, target):
                             yield {
                                 "patterns": space["patterns"][0],
                                 "rows": min(rows, -(-chunk // fold)),

@@ -139,16 +139,15 @@ def _emit(w: QuantizedConvWorkload, params: Params, v: int) -> None:
                 for t, j in product(range(size), taps):
                     reads.setdefault(t * w.strides[1] + j * w.dilation[1], []).append((t, j))
                 for offset in sorted(reads):
-                    value = T.alloc_buffer((v,), "float32", scope="global")
                     byte = vectors.load(data, [b, k, row, column_of(x, 0) + offset, 0], v)
                     whole = vectors.cast(byte, "int32", v)
                     if w.x_zero:
                         whole = whole - vectors.constant(w.x_zero, "int32", v)
-                    vectors.store(value, vectors.cast(whole, "float32", v), [0], v)
+                    value = vectors.hold(vectors.cast(whole, "float32", v), "float32", v)
                     for t, j in reads[offset]:
                         factor = vectors.load(weight, [k, i, j, 0], v)
-                        more = vectors.load(value, [0], v) * factor
-                        vectors.store(sums[t], vectors.load(sums[t], [0], v) + more, [0], v)
+                        total = vectors.load(sums[t], [0], v) + value * factor
+                        vectors.store(sums[t], total, [0], v)
 
             if w.pad_before[0] or w.pad_after[0]:
                 with T.If(tirx.all(row >= 0, row < w.spatial[0])), T.Then():

@@ -62,7 +62,7 @@ class Int8Gemm(Algorithm[QuantizedMatmulWorkload]):
         options = []
         for tasks in sorted({1, target.cores, 2 * target.cores, 4 * target.cores}):
             chunk = min(w.rows, -(-w.rows // tasks // tile.rows) * tile.rows or tile.rows)
-            for pieces in sorted({1, min(target.cores, panels)}):
+            for pieces in costs.piece_counts(panels, target):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
                 }  # fmt: skip

@@ -83,7 +83,7 @@ class Int8SpatialPack(Algorithm[QuantizedConvWorkload]):
             chunk = min(g.extent, -(-share // unit) * unit)
             if -(-g.extent // chunk) != tasks:
                 continue
-            for pieces in sorted({1, min(target.cores, panels)}):
+            for pieces in costs.piece_counts(panels, target):
                 params = {
                     "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
                     "stage": must_stage(w, target),

@@ -23,6 +23,13 @@ def store_vector(buffer: Any, value: tirx.Expr, index: list[Any], lanes: int) ->
     T.buffer_store(buffer, value, at)
 
 
+def hold_vector(value: tirx.Expr, dtype: str, lanes: int) -> tirx.Expr:
+    """A vector computed once, here, however often the result is used."""
+    buffer = T.alloc_buffer((lanes,), dtype, scope="global")
+    store_vector(buffer, value, [0], lanes)
+    return vector_at(buffer, [0], lanes)
+
+
 def transpose(
     lanes: int, dtype: str, load: Callable[[int], tirx.Expr], store: Callable[[int, Any], None]
 ) -> None:
@@ -44,12 +51,7 @@ def transpose(
 
 def _bind(lanes: int, dtype: str, vectors: list[tirx.Expr]) -> list[tirx.Expr]:
     """Give each vector a register, so that later uses don't repeat its computation."""
-    bound = []
-    for vector in vectors:
-        buffer = T.alloc_buffer((lanes,), dtype, scope="global")
-        store_vector(buffer, vector, [0], lanes)
-        bound.append(vector_at(buffer, [0], lanes))
-    return bound
+    return [hold_vector(vector, dtype, lanes) for vector in vectors]
 
 
 def _shuffle(a: tirx.Expr, b: tirx.Expr, lanes: int, picks: list[int]) -> tirx.Expr:

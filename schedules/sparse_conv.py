@@ -91,7 +91,7 @@ class SparseConv(Algorithm[ConvWorkload]):
             for shifted in _shifts(w):
                 g = SparseGeometry.of(w, chunk, shifted=shifted)
                 for tile, depth in product(self._tiles(w, g, target), _depths(g, target)):
-                    for pieces in sorted({1, min(target.cores, self._most_pieces(w))}):
+                    for pieces in costs.piece_counts(self._most_pieces(w), target):
                         params = {
                             "channels": tile.channels, "vectors": tile.vectors, "chunk": chunk,
                             "depth": depth, "shifted": shifted, "pieces": pieces,

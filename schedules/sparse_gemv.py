@@ -14,18 +14,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from tvm import tirx
-from tvm.script.ir_builder import tirx as T
 
 from tvm_ext.schedules import costs, emit
 from tvm_ext.schedules.base import Algorithm, Params, Support, refuse, register
 from tvm_ext.schedules.emit_epilogue import declare_operands, rowwise_epilogue
 from tvm_ext.schedules.fold_batch import fold_batch
 from tvm_ext.schedules.matmul_workload import MatmulWorkload
-from tvm_ext.schedules.pointer_run import pointer_run
 from tvm_ext.schedules.sparse_product_costs import in_seconds, traffic
 from tvm_ext.schedules.sparse_product_gather import GatheredSums, gather_cycles
 from tvm_ext.schedules.sparse_product_sorted import SortedPanels, equal_rows
-from tvm_ext.schedules.sparse_product_store import each_vector
 from tvm_ext.schedules.sparse_product_weights import column_dtype, filters, sparse_right_side
 from tvm_ext.target import CpuTarget
 
@@ -60,7 +57,7 @@ class SparseGemv(Algorithm[MatmulWorkload]):
         options = [
             {"outputs": outputs, "pieces": pieces}
             for outputs in space["outputs"]
-            for pieces in sorted({1, min(target.cores, space["pieces"][-1])})
+            for pieces in costs.piece_counts(space["pieces"][-1], target)
         ]
         return min(options, key=lambda params: self.cost(workload, params, target))
 
@@ -101,7 +98,7 @@ class SparseGemv(Algorithm[MatmulWorkload]):
 
 def _emit(w: MatmulWorkload, params: Params, target: CpuTarget) -> None:
     """Declare the arguments and emit the parallel tasks."""
-    f, size, sums = fold_batch(w), params["outputs"], _sums(w, params)
+    f, sums = fold_batch(w), _sums(w, params)
     left = emit.argument("left", w.lhs_shape)
     sums.declare()
     operands = declare_operands(w.epilogue, 0)
@@ -113,14 +110,10 @@ def _emit(w: MatmulWorkload, params: Params, target: CpuTarget) -> None:
 
     with emit.parallel_tasks(params["pieces"]) as (piece,):
         total = sums.task(piece, lambda column: left[f.lhs.index((0, column))])
-
-        def store(column: Any, lanes: int) -> None:
-            with emit.loop(lanes, "vectorized") as lane:
-                value = finish(0, column + lane, total(column + lane))
-                T.buffer_store(out, value, [f.out.index((0, column + lane))])
-
-        with pointer_run(sums.shares, piece) as panel:
-            each_vector(panel, size, w.n, target.lanes, store)
+        sums.store(
+            piece, target.lanes, out, lambda at: f.out.index((0, at)),
+            lambda at: finish(0, at, total(at)),
+        )  # fmt: skip
 
 
 def _sums(w: MatmulWorkload, params: Params) -> GatheredSums:

@@ -67,7 +67,7 @@ class SparseGemvBlock(Algorithm[MatmulWorkload]):
         options = [
             {"outputs": outputs, "pieces": pieces}
             for outputs in space["outputs"]
-            for pieces in sorted({1, min(target.cores, space["pieces"][-1])})
+            for pieces in costs.piece_counts(space["pieces"][-1], target)
         ]
         return min(options, key=lambda params: self.cost(workload, params, target))
 

@@ -30,7 +30,6 @@ from tvm_ext.schedules.sparse_product_costs import in_seconds, traffic
 from tvm_ext.schedules.sparse_product_gather import GatheredSums, gather_cycles
 from tvm_ext.schedules.sparse_product_slots import Slots
 from tvm_ext.schedules.sparse_product_sorted import SortedPanels
-from tvm_ext.schedules.sparse_product_store import each_vector
 from tvm_ext.schedules.sparse_product_weights import column_dtype, filters, sparse_right_side
 from tvm_ext.schedules.table_lookup import TableLookup, table_lookup
 from tvm_ext.sparsity import equal_shares
@@ -92,7 +91,7 @@ class SparseGemvLookup(Algorithm[MatmulWorkload]):
             # The fewest panels whose sums don't wait for one another.
             fit = [p for p in space["panels"] if p * slots <= target.registers - _BESIDE]
             panels = next((p for p in fit if p * slots >= _FMA_LATENCY), fit[-1])
-            for pieces in sorted({1, min(target.cores, space["pieces"][-1])}):
+            for pieces in costs.piece_counts(space["pieces"][-1], target):
                 yield {"slots": slots, "panels": panels, "pieces": pieces}
 
     def cost(self, workload: MatmulWorkload, params: Params, target: CpuTarget) -> float:
@@ -239,14 +238,10 @@ def _emit(w: MatmulWorkload, b: _Blocking) -> None:
         with pointer_run(groups, piece) as group:
             sum_group(table, line, T.Bind(tirx.Cast("int32", group)))
         beyond = b.sums.task(piece, row)
-
-        def store(column: Any, n: int) -> None:
-            with emit.loop(n, "vectorized") as lane:
-                at = column + lane
-                T.buffer_store(out, finish(0, at, line[at] + beyond(at)), [f.out.index((0, at))])
-
-        with pointer_run(b.sums.shares, piece) as panel:
-            each_vector(panel, lanes, w.n, lanes, store)
+        b.sums.store(
+            piece, lanes, out, lambda at: f.out.index((0, at)),
+            lambda at: finish(0, at, line[at] + beyond(at)),
+        )  # fmt: skip
 
 
 def _copy(table: Any, s: Any, count: int, lanes: int, element: Callable[[Any], tirx.Expr]) -> None:

@@ -85,7 +85,7 @@ class SparsePanels(Algorithm[MatmulWorkload]):
         choices = [
             (self._seconds(w, b, pieces, target), b, pieces)
             for b in self._blockings(w, target)
-            for pieces in sorted({1, min(target.cores, strips)})
+            for pieces in costs.piece_counts(strips, target)
         ]
         _, b, pieces = min(choices, key=lambda choice: choice[0])
         return {

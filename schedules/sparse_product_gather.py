@@ -19,6 +19,7 @@ from tvm.script.ir_builder import tirx as T
 from tvm_ext.schedules import emit
 from tvm_ext.schedules.pointer_run import pointer_run
 from tvm_ext.schedules.sparse_product_sorted import SortedPanels
+from tvm_ext.schedules.sparse_product_store import each_vector
 from tvm_ext.schedules.sparse_product_weights import column_dtype
 
 # Lanes that one vector gathers, whatever the target's vectors are.
@@ -54,7 +55,7 @@ class GatheredSums:
         self._columns = emit.argument("columns", (self._steps, self._size), self._dtype)
         self._pointers = emit.argument("pointers", (self._panels + 1,), "int32")
         self._places = emit.argument("places", (self._n,), "int32")
-        self.shares = emit.argument("shares", (self._pieces + 1,), "int32")
+        self._shares = emit.argument("shares", (self._pieces + 1,), "int32")
 
     def view(self) -> None:
         """The columns as words."""
@@ -76,7 +77,7 @@ class GatheredSums:
         """
         line = emit.workspace((self._panels * self._size,))
         firsts = range(0, self._size, GATHER_LANES)
-        with pointer_run(self.shares, piece) as panel:
+        with pointer_run(self._shares, piece) as panel:
             sums = [emit.RegisterTile(1, 1, GATHER_LANES) for _ in firsts]
             for acc in sums:
                 acc.zero()
@@ -95,6 +96,27 @@ class GatheredSums:
                     )
                 )
         return lambda output: line[self._places[output]]
+
+    def store(
+        self, piece: Any, lanes: int, out: Any, place: Callable[[Any], Any],
+        element: Callable[[Any], tirx.Expr],
+    ) -> None:  # fmt: skip
+        """Store the outputs of a piece.
+
+        Parameters
+        ----------
+        lanes : int
+            Of the vectors that are stored.
+        place, element : callable
+            Where in `out` an output is, and what it is.
+        """
+
+        def run(first: Any, width: int) -> None:
+            with emit.loop(width, "vectorized") as lane:
+                T.buffer_store(out, element(first + lane), [place(first + lane)])
+
+        with pointer_run(self._shares, piece) as panel:
+            each_vector(panel, self._size, self._n, lanes, run)
 
     def _gather(self, row: Callable[[Any], tirx.Expr], step: Any, first: int) -> Any:
         """What the columns of the outputs from `first` on find in the row."""

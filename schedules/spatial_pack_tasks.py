@@ -38,7 +38,7 @@ def candidates(
         chunk = min(extent, -(-rows // unit) * unit)
         if -(-extent // chunk) != tasks:
             continue
-        for pieces in sorted({1, min(target.cores, panels)}):
+        for pieces in costs.piece_counts(panels, target):
             yield tasks * pieces, {
                 "tile": tile.rows, "blocks": tile.columns, "chunk": chunk, "pieces": pieces,
                 "stage": must_stage(w, g),

@@ -7,7 +7,7 @@ from typing import Any
 from tvm import tirx
 from tvm.script.ir_builder import tirx as T
 
-from tvm_ext.schedules import lane_transpose
+from tvm_ext.schedules import emit, lane_transpose
 
 
 def load(buffer: Any, index: list[Any], lanes: int) -> tirx.Expr:
@@ -24,10 +24,8 @@ def store(buffer: Any, value: tirx.Expr, index: list[Any], lanes: int) -> None:
 
 
 def hold(value: tirx.Expr, dtype: str, lanes: int) -> tirx.Expr:
-    """A vector computed once, here, however often the result is used; it can be stored to."""
-    buffer = T.alloc_buffer((lanes,), dtype, scope="global")
-    store(buffer, value, [0], lanes)
-    return load(buffer, [0], lanes)
+    """`lanes` elements computed once, here, however often the result is used."""
+    return emit.hold(value) if lanes == 1 else lane_transpose.hold_vector(value, dtype, lanes)
 
 
 def spread(value: tirx.Expr, lanes: int) -> tirx.Expr:
