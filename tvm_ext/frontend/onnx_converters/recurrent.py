@@ -44,8 +44,7 @@ def convert_gru(
         else:
             share = cell.times(h, _columns(cell.bb, cell.recurrence, 0, size))
         both = cell.op(relax.op.add, cell.gate(x, 0, 2), share)
-        both = cell.op(cell.activations[0], both)
-        z, r = cell.gate(both, 0), cell.gate(both, 1)
+        z, r = (cell.op(cell.activations[0], cell.gate(both, i)) for i in range(2))
         if late_reset:
             share = cell.op(relax.op.multiply, r, cell.gate(product, 2))
         else:
@@ -72,12 +71,13 @@ def convert_lstm(
     def step(cell: Cell, x: relax.Expr, state: State) -> State:
         h, c = state
         total = cell.op(relax.op.add, x, cell.times(h, cell.recurrence))
-        three = cell.op(cell.activations[0], cell.gate(total, 0, 3))
+        # Each gate is activated after its own slice: the slices then read ``total`` inside the
+        # kernels of c and h, and no kernel of its own computes three gates at once.
+        i, o, f = (cell.op(cell.activations[0], cell.gate(total, gate)) for gate in range(3))
         candidate = cell.op(cell.activations[1], cell.gate(total, 3))
-        new = cell.op(relax.op.multiply, cell.gate(three, 0), candidate)
-        kept = cell.op(relax.op.multiply, cell.gate(three, 2), c)
-        c = cell.op(relax.op.add, kept, new)
-        h = cell.op(relax.op.multiply, cell.gate(three, 1), cell.op(cell.activations[2], c))
+        new = cell.op(relax.op.multiply, i, candidate)
+        c = cell.op(relax.op.add, cell.op(relax.op.multiply, f, c), new)
+        h = cell.op(relax.op.multiply, o, cell.op(cell.activations[2], c))
         return h, c
 
     return unrolled(bb, inputs, attrs, 4, ("Sigmoid", "Tanh", "Tanh"), step)
