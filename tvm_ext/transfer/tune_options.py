@@ -31,7 +31,8 @@ class TuningProgress:
     screened : int
         Candidates that the pre-screening left out so far.
     note : str
-        Why there is no pre-screening, though it was asked for; or empty.
+        What isn't done as asked, and why: no pre-screening, or kernels that are searched in a part
+        of their space or not at all; or empty.
     """
 
     elapsed_s: float

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from tvm_ext.errors import TransferError
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.prescreen import Prescreen
 from tvm_ext.transfer.tune_candidates import Candidate, in_turns, transferred
@@ -49,6 +50,7 @@ class TuningRun:
     _screened: int = 0
     # Or why there is none.
     _prescreen: Prescreen | str = ""
+    _notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         records = [record for task in self.tasks for record in self.store.of(task.key)]
@@ -101,10 +103,17 @@ class TuningRun:
             # What remains to be won shrinks with every round that was spent on it.
             task = max(open_tasks, key=lambda t: self._current(t) / (1 + rounds.get(t.name, 0)))
             if task.name not in searches:
-                searches[task.name] = KernelSearch(
-                    task.program.workload.function, self.cpu, self._left(),
-                    self.store.of(task.key), model, self.options.search, self.options.seed,
-                )  # fmt: skip
+                try:
+                    searches[task.name] = KernelSearch(
+                        task.program.workload.function, self.cpu, self._left(),
+                        self.store.of(task.key), model, self.options.search, self.options.seed,
+                    )  # fmt: skip
+                except TransferError as error:
+                    self._note(f"{task.name}: {error}")
+                    open_tasks.remove(task)
+                    continue
+                if note := searches[task.name].note:
+                    self._note(f"{task.name}: {note}")
             rounds[task.name] = rounds.get(task.name, 0) + 1
             # A killed run may leave less than a round of the trials.
             candidates = searches[task.name].propose()[: self._left()]
@@ -152,12 +161,19 @@ class TuningRun:
         self._tell(batch[-1][0].name)
         return results
 
+    def _note(self, text: str) -> None:
+        """Say at once what isn't done as asked, and with every report from now on."""
+        self._notes.append(text)
+        self._tell("")
+
     def _tell(self, layer: str) -> None:
+        notes = [self._prescreen] if isinstance(self._prescreen, str) and self._prescreen else []
+        notes += self._notes
         saved = sum(task.default_s - self._current(task) for task in self.tasks)
         self.options.progress(
             TuningProgress(
                 time.monotonic() - self.started, self._trials, self._failed,
                 (self.total_s - saved) * 1e6, layer, self._screened,
-                self._prescreen if isinstance(self._prescreen, str) else "",
+                "; ".join(notes),
             )
         )  # fmt: skip

@@ -15,7 +15,7 @@ from tvm_ext.schedules.tuned import trace_text
 from tvm_ext.target import CpuTarget
 from tvm_ext.transfer.tune_candidates import Candidate
 from tvm_ext.transfer.tune_measure import Measurement
-from tvm_ext.transfer.tune_space import tune_context
+from tvm_ext.transfer.tune_space import search_space
 from tvm_ext.transfer.tune_store import memory_database, tuning_record
 from tvm_ext.transfer.tuned_record import TunedRecord
 
@@ -89,6 +89,16 @@ class KernelSearch:
     model : SharedModel
     options : SearchOptions
     seed : int
+
+    Attributes
+    ----------
+    note : str
+        Why it doesn't search the whole space; or empty.
+
+    Raises
+    ------
+    TransferError
+        MetaSchedule has no schedule space for the function.
     """
 
     def __init__(
@@ -101,12 +111,11 @@ class KernelSearch:
             init_min_unmeasured=min(50, options.population // 2),
             genetic_num_iters=options.generations,
         )
-        self._context = tune_context(function, cpu, strategy, seed)
+        self._context, sketches, self.note = search_space(function, cpu, strategy, seed)
         self._database = memory_database(known, cpu)
         self._workload = self._database.commit_workload(tvm.IRModule({"main": function}))
         self._context.pre_tuning(
-            trials, options.round_size, self._context.generate_design_space(), self._database,
-            model.trees,
+            trials, options.round_size, sketches, self._database, model.trees
         )  # fmt: skip
         self._proposed: list[Any] = []
 
