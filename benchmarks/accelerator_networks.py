@@ -12,8 +12,10 @@ import numpy as np
 
 from tvm_ext.codegen.arithmetic import add_registers
 from tvm_ext.codegen.network import Network
+from tvm_ext.codegen.network_elementwise import Add
 from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, Pair, TensorSpec, window_shape
-from tvm_ext.codegen.network_operators import Add, Pool, Reshape
+from tvm_ext.codegen.network_moves import Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 _STEP = 0.05
 """Scale of every activation."""

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_ext.codegen.errors import NetworkError
-from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, TensorSpec
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Relu,
     Requantize,
-    Reshape,
 )
+from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, TensorSpec
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 LAYERS: tuple[type[Layer], ...] = (
     Conv, MatMul, Pool, Add, Multiply, Minimum, Maximum, Abs, Relu, LeakyRelu, Requantize, Concat,

@@ -22,21 +22,19 @@ import numpy as np
 
 from tvm_ext.codegen.arithmetic import average_scale, fused
 from tvm_ext.codegen.network import Network
-from tvm_ext.codegen.network_layers import FULL_RANGE, Conv, Layer, MatMul, Pair, TensorSpec
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Relu,
     Requantize,
-    Reshape,
 )
+from tvm_ext.codegen.network_layers import FULL_RANGE, Conv, Layer, MatMul, Pair, TensorSpec
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 Values = dict[str, np.ndarray]
 

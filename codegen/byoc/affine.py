@@ -15,8 +15,8 @@ from tvm_ext.codegen.byoc.epilogue import Epilogue
 from tvm_ext.codegen.byoc.factors import centred_range
 from tvm_ext.codegen.byoc.graph import Graph, Quantized, Refused
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
+from tvm_ext.codegen.network_elementwise import Add
 from tvm_ext.codegen.network_layers import Pair, TensorSpec
-from tvm_ext.codegen.network_operators import Add
 
 _VALUES = np.arange(-128, 128)
 _HALVINGS = 80

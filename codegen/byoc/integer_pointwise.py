@@ -14,7 +14,7 @@ from tvm_ext.codegen.byoc.graph import INTEGERS, Graph, Quantized
 from tvm_ext.codegen.byoc.integer_steps import Chain, centred, is_cast
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
 from tvm_ext.codegen.byoc.pointwise import check_shapes
-from tvm_ext.codegen.network_operators import Add, Multiply
+from tvm_ext.codegen.network_elementwise import Add, Multiply
 from tvm_ext.passes import dataflow as df
 
 Zeros = Sequence[int]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.network_layers import Constants, Conv, Layer, MatMul, Specs
-from tvm_ext.codegen.network_operators import Pool
+from tvm_ext.codegen.network_pool import Pool
 
 _INT32 = 2**31 - 1
 Values = Callable[[Any, Specs, Constants], tuple[int, ...]]

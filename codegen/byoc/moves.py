@@ -9,14 +9,10 @@ from tvm_ext.codegen.byoc.factors import centred_range, identity, requantize_fac
 from tvm_ext.codegen.byoc.graph import Graph, Quantized, Refused
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
 from tvm_ext.codegen.byoc.pointwise import activation, finish
+from tvm_ext.codegen.network_elementwise import Requantize
 from tvm_ext.codegen.network_layers import FULL_RANGE
-from tvm_ext.codegen.network_operators import (
-    Concat,
-    Interleave,
-    Pool,
-    Requantize,
-    Reshape,
-)
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 
 def max_pool2d(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:

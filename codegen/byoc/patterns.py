@@ -10,20 +10,18 @@ from tvm_ext.codegen.byoc import moves, pointwise, products
 from tvm_ext.codegen.byoc.epilogue import Epilogue
 from tvm_ext.codegen.byoc.graph import Graph
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
-from tvm_ext.codegen.network_layers import Conv, Layer, MatMul
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Requantize,
-    Reshape,
 )
+from tvm_ext.codegen.network_layers import Conv, Layer, MatMul
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 Build: TypeAlias = Callable[[Graph, Epilogue, LayerBuilder], None]
 

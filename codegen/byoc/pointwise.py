@@ -13,8 +13,7 @@ from tvm_ext.codegen.byoc.epilogue import Epilogue
 from tvm_ext.codegen.byoc.factors import centred_range, identity, requantize_factor
 from tvm_ext.codegen.byoc.graph import Graph, Quantized, Refused
 from tvm_ext.codegen.byoc.layer_builder import LayerBuilder
-from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, TensorSpec
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
     LeakyRelu,
@@ -24,6 +23,7 @@ from tvm_ext.codegen.network_operators import (
     Relu,
     Requantize,
 )
+from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, TensorSpec
 
 
 def add(graph: Graph, epilogue: Epilogue, layers: LayerBuilder) -> None:

@@ -12,8 +12,10 @@ from tvm_ext.codegen.lowering.footprint import INT32_BYTES
 from tvm_ext.codegen.lowering.nest import Fold, Nest
 from tvm_ext.codegen.lowering.views import Placement, View, dense_view, parts_of
 from tvm_ext.codegen.network import Network
+from tvm_ext.codegen.network_elementwise import Requantize
 from tvm_ext.codegen.network_layers import Conv, Layer, MatMul
-from tvm_ext.codegen.network_operators import Concat, Interleave, Pool, Requantize
+from tvm_ext.codegen.network_moves import Concat, Interleave
+from tvm_ext.codegen.network_pool import Pool
 
 SUMS = ":sums"
 """Suffix of the int32 sums of a layer, where they go through system memory."""

@@ -15,7 +15,7 @@ from tvm_ext.codegen.lowering.places import Buffers
 from tvm_ext.codegen.lowering.recipe import Recipe
 from tvm_ext.codegen.lowering.views import Placement
 from tvm_ext.codegen.network import Network
-from tvm_ext.codegen.network_operators import Reshape
+from tvm_ext.codegen.network_moves import Reshape
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,19 @@ import numpy as np
 from tvm_ext.codegen.arithmetic import average_scale
 from tvm_ext.codegen.lowering import nest as kinds
 from tvm_ext.codegen.lowering.nest import Nest
-from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, Pair, TensorSpec
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Relu,
     Requantize,
 )
+from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, Pair, TensorSpec
+from tvm_ext.codegen.network_moves import Concat, Interleave
+from tvm_ext.codegen.network_pool import Pool
 
 Registers = dict[str, int | float]
 _MAXIMUM, _AVERAGE, _AVERAGE_INSIDE = 0, 1, 2

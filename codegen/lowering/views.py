@@ -15,7 +15,7 @@ from math import prod
 
 from tvm_ext.codegen.network import Network
 from tvm_ext.codegen.network_layers import MatMul, Shape
-from tvm_ext.codegen.network_operators import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
 
 Image = tuple[int, int, int]
 

@@ -11,21 +11,19 @@ from tvm_ext.codegen.arithmetic import add_registers
 from tvm_ext.codegen.lowering import emit_plan, make_plan, pack_inputs, unpack_outputs
 from tvm_ext.codegen.lowering.plan import NetworkPlan
 from tvm_ext.codegen.network import Network
-from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, Pair, TensorSpec, window_shape
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Relu,
     Requantize,
-    Reshape,
 )
+from tvm_ext.codegen.network_layers import Conv, Layer, MatMul, Pair, TensorSpec, window_shape
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 from tvm_ext.codegen.network_reference import run_reference
 from tvm_ext.codegen.program import Program
 from tvm_ext.codegen.simulator import Result, simulate

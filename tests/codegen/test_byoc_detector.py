@@ -11,7 +11,7 @@ from tests.codegen.quantized_detectors import pages, quantized_detector
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.byoc import register
 from tvm_ext.codegen.byoc.partition import partition
-from tvm_ext.codegen.network_operators import Interleave
+from tvm_ext.codegen.network_moves import Interleave
 from tvm_ext.frontend import load_model
 
 HARDWARE = Accelerator(sram_bytes=2**16)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.codegen.qdq_models import QdqModel, assert_same_bits, partitioned
-from tvm_ext.codegen.network_operators import Pool, Relu, Requantize
+from tvm_ext.codegen.network_elementwise import Relu, Requantize
+from tvm_ext.codegen.network_pool import Pool
 
 DTYPES = pytest.mark.parametrize("dtype", ["int8", "uint8"])
 

@@ -21,7 +21,7 @@ from tvm_ext.codegen.errors import ProgramError
 from tvm_ext.codegen.export import export_program
 from tvm_ext.codegen.isa import instruction
 from tvm_ext.codegen.lowering import compile_network, pack_inputs, unpack_outputs
-from tvm_ext.codegen.network_operators import Add
+from tvm_ext.codegen.network_elementwise import Add
 from tvm_ext.codegen.network_reference import run_reference
 from tvm_ext.codegen.program import Buffer, Program
 from tvm_ext.codegen.simulator import simulate

@@ -10,7 +10,7 @@ from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.errors import LoweringError
 from tvm_ext.codegen.lowering import RoomCheck, compile_network
 from tvm_ext.codegen.network import Network
-from tvm_ext.codegen.network_operators import Relu
+from tvm_ext.codegen.network_elementwise import Relu
 
 
 def fits(network: Network, hardware: Accelerator) -> str:

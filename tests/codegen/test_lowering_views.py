@@ -9,7 +9,7 @@ from tests.codegen.lowering_networks import Builder, run_network
 from tvm_ext.codegen.accelerator import Accelerator
 from tvm_ext.codegen.lowering import MovePlan, NestPlan
 from tvm_ext.codegen.lowering.views import place_tensors
-from tvm_ext.codegen.network_operators import Multiply, Relu
+from tvm_ext.codegen.network_elementwise import Multiply, Relu
 
 HARDWARE = Accelerator(pes=8, sram_bytes=8192)
 

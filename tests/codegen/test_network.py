@@ -8,16 +8,10 @@ import pytest
 from tests.codegen.networks import network_of, spec
 from tvm_ext.codegen.errors import NetworkError
 from tvm_ext.codegen.network import LAYERS, Network
+from tvm_ext.codegen.network_elementwise import Add, Relu, Requantize
 from tvm_ext.codegen.network_layers import Conv, MatMul, TensorSpec, window_shape
-from tvm_ext.codegen.network_operators import (
-    Add,
-    Concat,
-    Interleave,
-    Pool,
-    Relu,
-    Requantize,
-    Reshape,
-)
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 
 
 def conv(**changes):

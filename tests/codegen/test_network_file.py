@@ -9,9 +9,10 @@ import pytest
 from tests.codegen.networks import spec
 from tvm_ext.codegen.errors import NetworkError
 from tvm_ext.codegen.network import Network
+from tvm_ext.codegen.network_elementwise import Add
 from tvm_ext.codegen.network_file import digest, from_json, to_json
 from tvm_ext.codegen.network_layers import Conv
-from tvm_ext.codegen.network_operators import Add, Pool
+from tvm_ext.codegen.network_pool import Pool
 from tvm_ext.codegen.network_reference import run_reference
 
 SHAPE = (1, 5, 6, 7)

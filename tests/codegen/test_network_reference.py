@@ -6,21 +6,19 @@ import pytest
 from tests.codegen.networks import computed, network_of, spec
 from tests.codegen.onnx_operators import MICROSOFT, integers, onnxruntime_result, quantization
 from tvm_ext.codegen.arithmetic import add_registers, product_scales
-from tvm_ext.codegen.network_layers import Conv, MatMul, window_shape
-from tvm_ext.codegen.network_operators import (
+from tvm_ext.codegen.network_elementwise import (
     Abs,
     Add,
-    Concat,
-    Interleave,
     LeakyRelu,
     Maximum,
     Minimum,
     Multiply,
-    Pool,
     Relu,
     Requantize,
-    Reshape,
 )
+from tvm_ext.codegen.network_layers import Conv, MatMul, window_shape
+from tvm_ext.codegen.network_moves import Concat, Interleave, Reshape
+from tvm_ext.codegen.network_pool import Pool
 from tvm_ext.codegen.network_reference import requantize, wrap_int32
 
 # Channels, filters, rows, columns, kernel, strides, dilations, pads, groups.

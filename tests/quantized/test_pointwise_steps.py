@@ -8,8 +8,8 @@ import pytest
 from tests.schedules.kernels import assembly
 from tvm_ext.codegen.arithmetic import add_registers
 from tvm_ext.codegen.network import Network
+from tvm_ext.codegen.network_elementwise import Add
 from tvm_ext.codegen.network_layers import TensorSpec
-from tvm_ext.codegen.network_operators import Add
 from tvm_ext.quantized.pointwise_steps import pointwise
 from tvm_ext.schedules.workload import ElementwiseWorkload
 from tvm_ext.target import resolve

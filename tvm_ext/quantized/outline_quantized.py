@@ -21,7 +21,7 @@ from tvm_ext.codegen.byoc.match import Match, Refusal
 from tvm_ext.codegen.byoc.matcher import Matcher, matched
 from tvm_ext.codegen.byoc.regions import Region
 from tvm_ext.codegen.byoc.subgraph import Subgraph, make_subgraph, read_subgraph
-from tvm_ext.codegen.network_operators import Concat, Reshape
+from tvm_ext.codegen.network_moves import Concat, Reshape
 from tvm_ext.passes import dataflow as df
 from tvm_ext.quantized.read_layer import IntegerLayer, integer_layer
 

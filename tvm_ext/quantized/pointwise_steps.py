@@ -1,6 +1,6 @@
 """Elementwise operators between quantised tensors as scalar steps in float32.
 
-The steps are those of `tvm_ext.codegen.network_operators`, so that they have ONNX Runtime's bits.
+The steps are those of `tvm_ext.codegen.network_elementwise`, so that they have ONNX Runtime's bits.
 That sees the values of a uint8 tensor less 128; here they are the tensor's own. A product
 and the sum that follows it are one fused multiply-add on every CPU that has it; without it (plain
 SSE) both are rounded, and a result next to a tie may be one step off.
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_ext.codegen.network import Network
+from tvm_ext.codegen.network_elementwise import Add, Multiply, Relu, Requantize
 from tvm_ext.codegen.network_layers import FULL_RANGE, Layer, Pair, Shape
-from tvm_ext.codegen.network_operators import Add, Multiply, Relu, Requantize
 from tvm_ext.schedules.epilogue import Epilogue, Operand, Ref, Step
 from tvm_ext.schedules.workload import ElementwiseWorkload
 

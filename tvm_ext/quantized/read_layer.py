@@ -10,8 +10,9 @@ import numpy as np
 
 from tvm_ext.codegen.arithmetic import average_scale
 from tvm_ext.codegen.byoc.subgraph import Subgraph
+from tvm_ext.codegen.network_elementwise import Add, Multiply, Relu, Requantize
 from tvm_ext.codegen.network_layers import FULL_RANGE, Conv, Layer, MatMul, Pair, Shape
-from tvm_ext.codegen.network_operators import Add, Multiply, Pool, Relu, Requantize
+from tvm_ext.codegen.network_pool import Pool
 from tvm_ext.quantized.pointwise_steps import pointwise
 from tvm_ext.schedules.quantized_workload import (
     QuantizedConvWorkload,
