@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tvm_ext.codegen.network_layers import (
-    Constants,
-    Layer,
-    Pair,
-    Shape,
-    Specs,
-)
+from tvm_ext.codegen.network_layers import Constants, Layer, Pair, Shape, Specs
 
 
 @dataclass(frozen=True, kw_only=True)

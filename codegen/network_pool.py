@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm_ext.codegen.network_layers import (
-    POOLS,
-    Constants,
-    Layer,
-    Pair,
-    Specs,
-    window_shape,
-)
+from tvm_ext.codegen.network_layers import POOLS, Constants, Layer, Pair, Specs, window_shape
 
 
 @dataclass(frozen=True, kw_only=True)

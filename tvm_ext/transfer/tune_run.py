@@ -48,8 +48,8 @@ class TuningRun:
     _trials: int = 0
     _failed: int = 0
     _screened: int = 0
-    # Or why there is none.
-    _prescreen: Prescreen | str = ""
+    _prescreen: Prescreen | None = None
+    # What isn't done as asked.
     _notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,11 @@ class TuningRun:
         them in the cost model's order.
         """
         if self.options.prescreen < 1:
-            self._prescreen = Prescreen.fit(donors, self.cpu, self.options.seed)
+            fitted = Prescreen.fit(donors, self.cpu, self.options.seed)
+            if isinstance(fitted, Prescreen):
+                self._prescreen = fitted
+            else:
+                self._notes.append(fitted)
             self._tell("")
         queues = [self._queue(task, donors) for task in self.tasks]
         batch: list[tuple[TuneTask, Candidate]] = []
@@ -84,7 +88,7 @@ class TuningRun:
         every = transferred(
             task.program.workload.function, donors, self.cpu, self.options.records_per_kernel
         )
-        if not isinstance(self._prescreen, Prescreen):
+        if self._prescreen is None:
             yield from every
             return
         # To make and rank them takes time as well.
@@ -167,13 +171,11 @@ class TuningRun:
         self._tell("")
 
     def _tell(self, layer: str) -> None:
-        notes = [self._prescreen] if isinstance(self._prescreen, str) and self._prescreen else []
-        notes += self._notes
         saved = sum(task.default_s - self._current(task) for task in self.tasks)
         self.options.progress(
             TuningProgress(
                 time.monotonic() - self.started, self._trials, self._failed,
                 (self.total_s - saved) * 1e6, layer, self._screened,
-                "; ".join(notes),
+                "; ".join(self._notes),
             )
         )  # fmt: skip

@@ -15,6 +15,7 @@ from tvm.s_tir.meta_schedule.schedule_rule import MultiLevelTiling, ScheduleRule
 from tvm.target import Target
 
 from tvm_ext.errors import TransferError
+from tvm_ext.schedules.tuned import first_line
 from tvm_ext.target import CpuTarget
 
 
@@ -92,7 +93,7 @@ def search_space(
         try:
             sketches = context.generate_design_space()
         except ScheduleError as error:
-            failure = str(error).strip().rpartition("Error message: ")[2].splitlines()[0]
+            failure = first_line(error)
         else:
             note = "" if joins_tiles else f"tiles are not joined with what follows: {failure}"
             return context, sketches, note

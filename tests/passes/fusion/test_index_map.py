@@ -116,7 +116,7 @@ def test_a_reduction_of_one_element_is_none() -> None:
 def test_an_index_that_is_read_from_a_tensor() -> None:
     x, at = te.placeholder(SHAPE), te.placeholder((3,), "int64")
     out = te.compute((3, 6), lambda i, j: x[at[i], j])
-    (((*found,),),) = (tuple(a) for a in reads(te.create_prim_func([x, at, out])).values())
+    ((found,),) = reads(te.create_prim_func([x, at, out])).values()
     by_parameter = {read.parameter: read for read in found}
     assert set(by_parameter) == {0, 1}
     assert reads_memory(by_parameter[0].indices[0])

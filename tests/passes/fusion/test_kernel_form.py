@@ -5,6 +5,7 @@ import pytest
 from tvm.relax import op
 
 from tests.passes.relax_models import array, const, enlarged, module
+from tests.schedules.strided import seen
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.kernel_form import kernel_form
 from tvm_ext.passes.fusion.kernel_parts import NoKernel
@@ -20,20 +21,14 @@ def _form(body, **shapes):
     return kernel_form([(v, e) for v, e in pairs if df.op_name(e)])
 
 
-def _strided(array, view):
-    flat = np.ascontiguousarray(array).reshape(-1)
-    steps = [flat.itemsize * s for s in view.strides]
-    return np.lib.stride_tricks.as_strided(flat[view.offset :], view.shape, steps)
-
-
 def _evaluate(form, inputs):
     """The form's result by NumPy alone."""
     values = []
     if form.anchor is not None:
-        left, right = (_strided(_value(s.expr, inputs), s.view) for s in form.inputs)
+        left, right = (seen(_value(s.expr, inputs), s.view) for s in form.inputs)
         values.append(left @ right)
     operands = [
-        _strided(_value(x, inputs), o.view)
+        seen(_value(x, inputs), o.view)
         if o.view
         else _repeat(np.asarray(_value(x, inputs)).reshape(o.shape), o.repeat)
         for x, o in zip(form.operands, form.epilogue.operands, strict=True)
@@ -45,10 +40,7 @@ def _evaluate(form, inputs):
         ]
         values.append(STEPS[step.op](*args))
     out = np.full(int(np.prod(form.out_shape)), np.nan, "float32")
-    _strided(out, form.out)  # in bounds
-    steps = [4 * s for s in form.out.strides]
-    stored = np.lib.stride_tricks.as_strided(out[form.out.offset :], form.out.shape, steps)
-    stored[...] = values[-1]
+    seen(out, form.out)[...] = values[-1]
     return out.reshape(form.out_shape)
 
 

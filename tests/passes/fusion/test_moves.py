@@ -6,6 +6,7 @@ from tvm import relax
 from tvm.relax import op
 
 from tests.passes.relax_models import module
+from tests.schedules.strided import seen
 from tvm_ext.passes import dataflow as df
 from tvm_ext.passes.fusion.moves import follow, inverse, moves_of, repeated, repeats
 from tvm_ext.schedules.strided_view import StridedView
@@ -16,12 +17,6 @@ DATA = np.arange(2 * 3 * 4).reshape(2, 3, 4)
 def _moves(make):
     mod = module({"x": DATA.shape}, lambda emit, x: make(x))
     return moves_of(df.bindings(mod["main"])[0][1])
-
-
-def _read(view):
-    steps = [8 * s for s in view.strides]
-    start = DATA.reshape(-1)[view.offset :]
-    return np.lib.stride_tricks.as_strided(start, view.shape, steps)
 
 
 CASES = {
@@ -47,7 +42,7 @@ CASES = {
 def test_a_move_reads_what_numpy_does(name):
     make, expected = CASES[name]
     view = follow(StridedView.contiguous(DATA.shape), _moves(make))
-    np.testing.assert_array_equal(_read(view), expected(DATA))
+    np.testing.assert_array_equal(seen(DATA, view), expected(DATA))
 
 
 @pytest.mark.parametrize("make", [op.nn.relu, lambda x: op.concat([x, x], 1), op.sum])

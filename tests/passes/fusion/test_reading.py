@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from tests.schedules.strided import seen
 from tvm_ext.passes.fusion.reading import read_through
 from tvm_ext.schedules.epilogue import Operand
 
@@ -43,17 +44,12 @@ CASES = {
 
 def _seen(operand: Operand, x: np.ndarray, at: tuple[int, ...]) -> np.ndarray:
     """What every position of shape `at` reads."""
-    seen = np.empty(at, x.dtype)
+    if operand.view is not None:
+        return seen(x, operand.view.broadcast(at))
+    own, read = x.reshape(operand.shape), np.empty(at, x.dtype)
     for position in np.ndindex(at):
-        if operand.view is None:
-            rank = len(operand.shape)
-            place = operand.place(position[len(at) - rank :])
-            seen[position] = x.reshape(operand.shape)[tuple(place)]
-        else:
-            strides = operand.view.broadcast(at).strides
-            offset = sum(i * s for i, s in zip(position, strides, strict=True))
-            seen[position] = x.reshape(-1)[operand.view.offset + offset]
-    return seen
+        read[position] = own[tuple(operand.place(position[len(at) - own.ndim :]))]
+    return read
 
 
 @pytest.mark.parametrize("name", CASES)
